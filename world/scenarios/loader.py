@@ -1,0 +1,268 @@
+"""Scenario files: find, read, check.
+
+A scenario is one TOML file, schema ``scenario/1``. Shipped ones lie in this folder under their
+name (``cloudedge/hard`` is ``cloudedge/hard.toml``); any other is given by path. Large
+inventories stand in a CSV file beside the TOML, named with its digest. A file that contradicts
+itself is refused with the field that does.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import hashlib
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from world.errors import ScenarioError, UnknownNameError
+from world.model import Scenario
+
+FOLDER = Path(__file__).parent
+SCHEMA = "scenario/1"
+_MAX_BYTES = 64 * 2**20
+
+
+class _Columns(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: str = Field(min_length=1, max_length=255)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_: str = Field(alias="schema")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,119}$")
+    world: str = Field(min_length=1, max_length=40)
+    title: str = Field(default="", max_length=200)
+    description: str = Field(default="", max_length=4000)
+    horizon: int = Field(ge=1, le=1_000_000)
+    params: dict[str, Any] = {}
+    targets: dict[str, float] = {}
+    tolerances: dict[str, tuple[float, float]] = {}
+    masks: dict[str, tuple[str, ...]] = {}
+    resource: list[dict[str, Any]] = []
+    columns: _Columns | None = None
+
+
+def scenario_names() -> list[str]:
+    """Names of the shipped scenarios, sorted."""
+    return sorted(
+        path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.toml")
+    )
+
+
+def load_scenario(name: str) -> Scenario:
+    """A scenario by name, or by the path of its file.
+
+    Raises:
+        UnknownNameError: Neither a shipped name nor a file.
+        ScenarioError: The file is malformed or contradicts itself.
+    """
+    shipped = FOLDER / f"{name}.toml"
+    if name in scenario_names():
+        return read_scenario(shipped)
+    path = Path(name)
+    if path.suffix == ".toml" or path.is_file():
+        return read_scenario(path)
+    close = difflib.get_close_matches(name, scenario_names(), n=3, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(close)}? " if close else ""
+    raise UnknownNameError(
+        f"there is no scenario {name!r}",
+        "it is neither a shipped name nor a file",
+        f"{hint}List them: python run_warroom.py scenarios",
+    )
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Read one scenario file.
+
+    Raises:
+        UnknownNameError: There is no such file.
+        ScenarioError: It is malformed or contradicts itself.
+    """
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise ScenarioError(
+                f"{path} is larger than {_MAX_BYTES >> 20} MiB",
+                "a scenario file holds at most a few thousand rows",
+                "Put the inventory in a CSV file beside it ([columns] file, sha256)",
+            )
+        raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UnknownNameError(
+            f"there is no scenario file {path}", "", "List them: python run_warroom.py scenarios"
+        ) from error
+    except OSError as error:
+        raise ScenarioError(f"{path} cannot be read", error.strerror or "", "") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ScenarioError(f"{path} is not TOML", str(error), "Correct that line") from error
+    return _build(raw, path)
+
+
+def _build(raw: dict[str, Any], path: Path) -> Scenario:
+    if raw.get("schema") != SCHEMA:
+        raise ScenarioError(
+            f"{path}: schema is {raw.get('schema')!r}",
+            f"this version reads {SCHEMA!r}",
+            f'Write schema = "{SCHEMA}" in the first line',
+        )
+    try:
+        file = _File.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise ScenarioError(f"{path}: {where}: {first['msg']}", "", "Correct that field") from error
+    _check_numbers(file, path)
+    if file.resource and file.columns:
+        raise ScenarioError(
+            f"{path}: both [[resource]] and [columns] are given",
+            "an inventory has one source",
+            "Keep one of them",
+        )
+    rows = _columns(file.resource, path) if file.resource else {}
+    if file.columns:
+        rows = _read_columns(file.columns, path)
+    return Scenario(
+        name=file.name,
+        world=file.world,
+        title=file.title,
+        description=file.description,
+        horizon=file.horizon,
+        params=file.params,
+        targets=file.targets,
+        tolerances=file.tolerances,
+        masks=file.masks,
+        resources=rows,
+    )
+
+
+def _check_numbers(file: _File, path: Path) -> None:
+    pairs: list[tuple[str, Any]] = [
+        (f"targets.{key}", value) for key, value in file.targets.items()
+    ]
+    pairs += [(f"tolerances.{key}", part) for key, both in file.tolerances.items() for part in both]
+    pairs += _numbers("params", file.params)
+    for where, value in pairs:
+        if not math.isfinite(value):
+            raise ScenarioError(f"{path}: {where} is {value}", "it must be finite", "Correct it")
+    for name, (margin, scale) in file.tolerances.items():
+        if margin < 0 or scale <= 0:
+            raise ScenarioError(
+                f"{path}: tolerances.{name} is [{margin}, {scale}]",
+                "the margin must be at least 0 and the scale above 0",
+                "Correct it",
+            )
+    try:
+        json.dumps(file.params)
+    except (TypeError, ValueError) as error:
+        raise ScenarioError(
+            f"{path}: params hold a value that is not text, number, list or table",
+            str(error),
+            "Write dates as text",
+        ) from error
+
+
+def _numbers(where: str, value: Any) -> list[tuple[str, float]]:
+    if isinstance(value, float):
+        return [(where, value)]
+    if isinstance(value, dict):
+        return [pair for key, part in value.items() for pair in _numbers(f"{where}.{key}", part)]
+    if isinstance(value, list):
+        return [pair for i, part in enumerate(value) for pair in _numbers(f"{where}[{i}]", part)]
+    return []
+
+
+def _columns(rows: list[dict[str, Any]], path: Path) -> Mapping[str, tuple[Any, ...]]:
+    names: dict[str, None] = {"id": None}
+    for row in rows:
+        names.update(dict.fromkeys(row))
+    _check_ids([row.get("id") for row in rows], path)
+    for number, row in enumerate(rows):
+        for key, value in row.items():
+            if not isinstance(value, str | int | float | bool) or value in (
+                math.inf,
+                -math.inf,
+            ):
+                raise ScenarioError(
+                    f"{path}: resource {number + 1}: {key} is {value!r}",
+                    "a cell is text, a finite number or true/false",
+                    "Leave the field out when it is unknown",
+                )
+    return {name: tuple(row.get(name) for row in rows) for name in names}
+
+
+def _check_ids(ids: list[Any], path: Path) -> None:
+    seen: set[str] = set()
+    for number, name in enumerate(ids):
+        if not isinstance(name, str) or not name:
+            raise ScenarioError(
+                f"{path}: resource {number + 1} has no id", "", "Give it a text id of its own"
+            )
+        if name in seen:
+            raise ScenarioError(
+                f"{path}: two resources have the id {name!r}", "ids are unique", "Rename one"
+            )
+        seen.add(name)
+
+
+def _read_columns(columns: _Columns, path: Path) -> Mapping[str, tuple[Any, ...]]:
+    beside = path.parent / columns.file
+    if Path(columns.file).name != columns.file:
+        raise ScenarioError(
+            f"{path}: columns.file is {columns.file!r}",
+            "the columns file lies beside the scenario",
+            "Write its bare name",
+        )
+    try:
+        content = beside.read_bytes()
+    except OSError as error:
+        raise ScenarioError(
+            f"{path}: its columns file {beside} cannot be read",
+            error.strerror or "",
+            "Put it back beside the scenario, or import the bill again",
+        ) from error
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != columns.sha256:
+        raise ScenarioError(
+            f"{beside} has the digest {digest[:12]}…, {path} expects {columns.sha256[:12]}…",
+            "the inventory was changed after the scenario was written",
+            f'If you meant to, write sha256 = "{digest}"',
+        )
+    try:
+        table = list(csv.reader(content.decode("utf-8-sig").splitlines(), strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ScenarioError(f"{beside} is not CSV", str(error), "Import the bill again") from error
+    if not table or "id" not in table[0]:
+        raise ScenarioError(f"{beside} has no column 'id'", "", "Import the bill again")
+    header, *rows = table
+    for number, row in enumerate(rows):
+        if len(row) != len(header):
+            raise ScenarioError(
+                f"{beside}: line {number + 2} has {len(row)} fields",
+                f"the header has {len(header)}",
+                "Import the bill again",
+            )
+    result = {name: _cells([row[i] for row in rows]) for i, name in enumerate(header)}
+    result["id"] = tuple(row[header.index("id")] for row in rows)
+    _check_ids(list(result["id"]), beside)
+    return result
+
+
+def _cells(texts: list[str]) -> tuple[Any, ...]:
+    """A column's values: numbers where every filled cell is a finite number, else text."""
+    filled = [text for text in texts if text]
+    try:
+        numbers = {text: float(text) for text in filled}
+    except ValueError:
+        return tuple(text or None for text in texts)
+    if all(math.isfinite(number) for number in numbers.values()):
+        return tuple(numbers[text] if text else None for text in texts)
+    return tuple(text or None for text in texts)

@@ -1,0 +1,48 @@
+"""Which class plays which scenario. Worlds are imported when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from world.errors import UnknownNameError
+from world.model import Scenario, World
+
+
+def _cloudedge(scenario: Scenario) -> World[Any]:
+    from world.worlds.cloudedge import make
+
+    return make(scenario)
+
+
+def _finops(scenario: Scenario) -> World[Any]:
+    from world.worlds.finops import make
+
+    return make(scenario)
+
+
+_MAKERS: dict[str, tuple[str, Callable[[Scenario], World[Any]]]] = {
+    "cloudedge": ("Latency, cost and carbon of one fleet through crises", _cloudedge),
+    "finops": ("An inventory to clean up, right-size and keep alive", _finops),
+}
+
+
+def world_titles() -> dict[str, str]:
+    """World name → one line."""
+    return {name: title for name, (title, _) in _MAKERS.items()}
+
+
+def make_world(scenario: Scenario) -> World[Any]:
+    """The world that plays a scenario.
+
+    Raises:
+        UnknownNameError: The scenario names a world that does not exist.
+    """
+    entry = _MAKERS.get(scenario.world)
+    if entry is None:
+        raise UnknownNameError(
+            f"scenario {scenario.name!r} names the world {scenario.world!r}",
+            "there is no such world",
+            f"Worlds: {', '.join(_MAKERS)}",
+        )
+    return entry[1](scenario)
