@@ -22,7 +22,12 @@ _SAFE = ""  # quote() itself keeps A-Z a-z 0-9 . _ - and ~; the tilde is replace
 
 
 def _encode(text: str) -> str:
-    return quote(text, safe=_SAFE).replace("~", "%7E")
+    # A lone surrogate (from a broken bill or a hostile reply) is spelt, not a crash.
+    return quote(text, safe=_SAFE, errors="surrogatepass").replace("~", "%7E")
+
+
+def _decode(text: str) -> str:
+    return unquote(text, errors="surrogatepass")
 
 
 def _spell(value: ParamValue) -> str:
@@ -90,7 +95,7 @@ def plan_id(now: tuple[Action, ...], then: tuple[tuple[Action, ...], ...] = ()) 
 
 
 def _value(text: str) -> ParamValue:
-    text = unquote(text)
+    text = _decode(text)
     if text in {"True", "False"}:
         return text == "True"
     for number in (int, float):
@@ -124,9 +129,9 @@ def parse_action(text: str) -> Action:
     for position, part in enumerate(rest):
         key, equals, value = part.partition("=")
         if equals:
-            params.append((unquote(key), _value(value)))
+            params.append((_decode(key), _value(value)))
         elif position == 0:
-            target = unquote(part)
+            target = _decode(part)
         else:
             raise InadmissibleActionError(
                 f"{text!r} is not an action id", f"{part!r} has no '='", "Write parameter=value"

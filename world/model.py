@@ -365,6 +365,7 @@ class Outcomes:
         success: Whether every target holds after this step.
         done: Whether the episode is over.
         stop_reason: Why, when it is over: ``horizon`` or the world's own word.
+        violations: Harm that this step did, one line each.
     """
 
     reward: float
@@ -374,6 +375,7 @@ class Outcomes:
     success: bool = False
     done: bool = False
     stop_reason: str = ""
+    violations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,6 +405,11 @@ class Catalogue(Sequence[Action]):
         """A catalogue from actions that exist already."""
         fixed = tuple(actions)
         return Catalogue([("", len(fixed), fixed.__getitem__)])
+
+    @property
+    def blocks(self) -> tuple[tuple[str, int], ...]:
+        """Kind and length of each run of actions, in order; what a stratified sample needs."""
+        return tuple((kind, length) for kind, length, _ in self._blocks)
 
     def __len__(self) -> int:
         return self._length
@@ -504,6 +511,14 @@ class World(ABC, Generic[S]):
     @abstractmethod
     def touched(self, observation: Observation, action: Action) -> frozenset[str]:
         """What an action touches. Two actions clash if these sets meet."""
+
+    def hazards(self, observation: Observation, action: Action) -> tuple[str, ...]:
+        """Harm that an executable action would do, by effect and as far as can be known.
+
+        The world lets it happen (and grades it); a room's guardrails do not.
+        """
+        del observation, action
+        return ()
 
     def mandatory(self, observation: Observation) -> Action | None:
         """An action that the room must take now, if there is one. `step` does not enforce it."""

@@ -12,18 +12,25 @@ There is no generator object and no state.
 from __future__ import annotations
 
 import hashlib
+import math
 from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _M0 = np.uint64(0xD2511F53)
 _M1 = np.uint64(0xCD9E8D57)
-_W0 = 0x9E3779B9
-_W1 = 0xBB67AE85
+_W0 = np.uint64(0x9E3779B9)
+_W1 = np.uint64(0xBB67AE85)
 _MASK = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
 _ROUNDS = 10
+# (word >> 8 + ½)·2⁻²⁴ is (word with its low byte replaced by 128)·2⁻³², exactly.
+_TOP24 = np.uint64(0xFFFFFF00)
+_HALF = np.uint64(0x80)
+_TILE_LANES = 16384  # six buffers of 128 KiB: the rounds stay in a core's L2 cache
+_TILE_COLUMNS = 2048  # where rows repeat a key, its schedule is made once for all of them
 
 Words = NDArray[np.uint32]
 Floats = NDArray[np.float64]
@@ -50,52 +57,139 @@ def philox4x32(counter: NDArray[np.uint64], key: NDArray[np.uint64]) -> Words:
         Shape (4, …), uint32. Known answers: an all-zero input gives 6627e8d5 e169c58d bc57ac4c
         9b00dbd8 (Random123).
     """
-    c0, c1, c2, c3 = counter
-    k0, k1 = key
-    for _ in range(_ROUNDS):
-        p0 = c0 * _M0
-        p1 = c2 * _M1
-        c0, c1, c2, c3 = (p1 >> _SHIFT) ^ c1 ^ k0, p1 & _MASK, (p0 >> _SHIFT) ^ c3 ^ k1, p0 & _MASK
-        k0 = (k0 + np.uint64(_W0)) & _MASK
-        k1 = (k1 + np.uint64(_W1)) & _MASK
-    return np.stack([c0, c1, c2, c3]).astype(np.uint32)
+    shape = np.broadcast_shapes(counter.shape[1:], key.shape[1:])
+    return _fill(tuple(counter), (key[0], key[1]), shape, np.empty((4, *shape), np.uint32))
+
+
+Part = NDArray[np.uint64]
+_Out = TypeVar("_Out", Words, Floats)
+
+
+def _fill(
+    counter: tuple[Part, ...], key: tuple[Part, Part], shape: tuple[int, ...], out: _Out
+) -> _Out:
+    """Philox over any broadcastable parts, one cache-sized tile of lanes at a time.
+
+    Args:
+        counter: Four parts.
+        key: Two parts.
+        shape: Their broadcast.
+        out: ``(4, *shape)``; uint32 takes words, float64 takes 24-bit uniforms.
+    """
+    columns = shape[-1] if shape else 1
+    rows = math.prod(shape[:-1])
+    table = out.reshape(4, rows, columns)
+    parts = [_table(part, shape[:-1]) for part in (*counter, *key)]
+    wide = _TILE_LANES if rows == 1 else _TILE_COLUMNS
+    for left in range(0, columns, wide):
+        right = min(left + wide, columns)
+        high = max(1, _TILE_LANES // (right - left))
+        for top in range(0, rows, high):
+            low = min(top + high, rows)
+            _tile(
+                [
+                    part[
+                        slice(top, low) if part.shape[0] > 1 else slice(None),
+                        slice(left, right) if part.shape[1] > 1 else slice(None),
+                    ]
+                    for part in parts
+                ],
+                table[:, top:low, left:right],
+            )
+    return out
+
+
+def _table(part: Part, leading: tuple[int, ...]) -> Part:
+    """A part as rows × columns, one of either where it does not vary there."""
+    if part.ndim == 0:
+        return part.reshape(1, 1)
+    columns = part.shape[-1]
+    if part.size == columns:
+        return part.reshape(1, columns)
+    return np.broadcast_to(part, (*leading, columns)).reshape(-1, columns)
+
+
+def _tile(parts: list[Part], out: NDArray[Any]) -> None:
+    """Ten rounds over one tile, in place.
+
+    The first round runs on the parts before they are spread over the lanes. After it, a product
+    keeps its high half when it becomes word 1 or 3: the mask after the exclusive-or clears that
+    half and the carry of the key together.
+    """
+    multiply, shift, xor, mask = np.multiply, np.right_shift, np.bitwise_xor, np.bitwise_and
+    e0, e1, e2, e3, k0, k1 = parts
+    c0, c1, c2, c3, p0, p1 = np.empty((6, *out.shape[1:]), dtype=np.uint64)
+    c1[...] = e2 * _M1
+    c3[...] = e0 * _M0
+    xor((e2 * _M1 >> _SHIFT) ^ e1, k0, c0)
+    xor((e0 * _M0 >> _SHIFT) ^ e3, k1, c2)
+    for _ in range(_ROUNDS - 1):
+        k0 = k0 + _W0
+        k1 = k1 + _W1
+        multiply(c0, _M0, p0)
+        multiply(c2, _M1, p1)
+        shift(p1, _SHIFT, c0)
+        xor(c0, c1, c0)
+        xor(c0, k0, c0)
+        mask(c0, _MASK, c0)
+        shift(p0, _SHIFT, c2)
+        xor(c2, c3, c2)
+        xor(c2, k1, c2)
+        mask(c2, _MASK, c2)
+        c1, p1 = p1, c1
+        c3, p0 = p0, c3
+    for row, word in zip(out, (c0, c1, c2, c3), strict=True):
+        if out.dtype == np.uint32:
+            mask(word, _MASK, word)
+            row[...] = word
+        else:
+            mask(word, _TOP24, word)
+            np.bitwise_or(word, _HALF, word)
+            multiply(word.view(np.int64), 2.0**-32, row)
 
 
 def words(
-    seed: ArrayLike, entity: ArrayLike, stream: int, step: ArrayLike, replica: ArrayLike = 0
+    seed: ArrayLike, entity: ArrayLike, stream: ArrayLike, step: ArrayLike, replica: ArrayLike = 0
 ) -> Words:
     """Four 32-bit words for every address in the broadcast of the arguments.
 
     Args:
         seed: Episode seed(s), non-negative, below 2**64.
         entity: Permanent id(s) of what the noise belongs to, below 2**32.
-        stream: A value of `channel`.
+        stream: A value of `channel`, or several.
         step: Step number(s), below 2**32.
         replica: 0 for the truth, 1… for projection samples.
 
     Returns:
         uint32, shape (4, …broadcast).
     """
-    *counter, seeds = np.broadcast_arrays(
-        *(np.asarray(part, dtype=np.uint64) for part in (entity, stream, step, replica, seed))
-    )
-    return philox4x32(np.stack(counter), np.stack([seeds & _MASK, seeds >> _SHIFT]))
+    counter, key, shape = _address(seed, entity, stream, step, replica)
+    return _fill(counter, key, shape, np.empty((4, *shape), np.uint32))
+
+
+def _address(
+    seed: ArrayLike, *counter: ArrayLike
+) -> tuple[tuple[Part, ...], tuple[Part, Part], tuple[int, ...]]:
+    parts = tuple(np.asarray(part, dtype=np.uint64) for part in counter)
+    seeds = np.asarray(seed, dtype=np.uint64)
+    shape = np.broadcast_shapes(seeds.shape, *(part.shape for part in parts))
+    return parts, (np.asarray(seeds & _MASK), np.asarray(seeds >> _SHIFT)), shape
 
 
 def uniforms(
-    seed: ArrayLike, entity: ArrayLike, stream: int, step: ArrayLike, replica: ArrayLike = 0
+    seed: ArrayLike, entity: ArrayLike, stream: ArrayLike, step: ArrayLike, replica: ArrayLike = 0
 ) -> Floats:
     """Four uniforms in (0, 1) for every address, 24 bits each: ``(word >> 8 + ½)·2⁻²⁴``.
 
     Returns:
         float64, shape (4, …broadcast).
     """
-    raw = words(seed, entity, stream, step, replica)
-    return ((raw >> np.uint32(8)).astype(np.float64) + 0.5) * 2.0**-24
+    counter, key, shape = _address(seed, entity, stream, step, replica)
+    return _fill(counter, key, shape, np.empty((4, *shape), np.float64))
 
 
 def uniforms53(
-    seed: ArrayLike, entity: ArrayLike, stream: int, step: ArrayLike, replica: ArrayLike = 0
+    seed: ArrayLike, entity: ArrayLike, stream: ArrayLike, step: ArrayLike, replica: ArrayLike = 0
 ) -> Floats:
     """Two uniforms in (0, 1) for every address, 53 bits each.
 
@@ -109,7 +203,7 @@ def uniforms53(
 
 
 def integers(
-    seed: ArrayLike, entity: ArrayLike, stream: int, step: ArrayLike, low: int, high: int
+    seed: ArrayLike, entity: ArrayLike, stream: ArrayLike, step: ArrayLike, low: int, high: int
 ) -> NDArray[np.int64]:
     """Whole numbers in ``[low, high]``, both ends included, four for every address.
 
