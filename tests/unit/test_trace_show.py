@@ -1,0 +1,272 @@
+"""The story of an episode, and which steps of it are told."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from orchestrator.trace.events import event
+from orchestrator.trace.filters import Filters, step_range
+from orchestrator.trace.show import plain, rich_text, step_documents, story
+from orchestrator.trace.untrusted import cell, printable
+from tests.support.traces import HOSTILE, run_ended, run_started, step_events, write_trace
+from world.errors import ConfigError, DigestMismatchError, UnknownNameError
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """Step 1 plain, 2 with talk, 3 in a crisis with Cost's veto, 4 overridden."""
+    batches = [
+        [run_started(4)],
+        [*step_events(1)],
+        [*step_events(2, talk=True)],
+        [*step_events(3, crisis=True, vetoed=[("cost", "scale_up")], chosen="scale_down")],
+        [*step_events(4, overridden_from="scale_down")],
+        [run_ended(4)],
+    ]
+    return write_trace(tmp_path / "t.jsonl", batches)
+
+
+def told(path: Path, filters: Filters | None = None, *, width: int = 100) -> list[str]:
+    return [plain(line) for line in story(path, filters, width=width)]
+
+
+def titles(path: Path, filters: Filters) -> list[str]:
+    return [line.split()[1] for line in told(path, filters) if line.startswith("step ")]
+
+
+def test_the_story_says_who_met_where_and_how_it_ended(trace: Path) -> None:
+    lines = told(trace)
+    assert lines[0] == "cloudedge/hard · seed 1 · 4 steps · protocol weighted_score"
+    assert "latency_ms < 150" in lines[1]
+    assert "cost = cost_hawk" in lines[2]
+    assert "janitor ×0.5" in lines[2]
+    text = "\n".join(lines)
+    assert "ended: horizon after 4 steps" in text
+    assert "score 0.412" in text
+    assert "baselines: best_known 728 · random -80" in text
+    assert "violation: terminated an essential resource" in text
+
+
+def test_a_step_tells_metrics_proposals_decision_losers_and_reward(trace: Path) -> None:
+    lines = told(trace, Filters(first_step=3, last_step=3))
+    text = "\n".join(lines)
+    assert "step 3  CRISIS" in lines
+    assert "  ! carbon crisis" in lines
+    assert "latency_ms 180 ✗" in text
+    assert "cost_usd_per_hour 253.1 ✓" in text
+    assert any(line.startswith("  cost ") and "latency is above" in line for line in lines)
+    assert any(line.startswith("  janitor") and "proposes nothing" in line for line in lines)
+    assert "cost vetoes: scale_up (cost/red_line/1) over its line" in text
+    assert "  → scale_down  by weighted_score" in lines
+    assert "    out: scale_up: vetoed by cost" in lines
+    assert "cost migrate_region (0.857, got 0.286)" in text
+    assert "reward -15.00" in text
+
+
+def test_the_outcome_names_the_metrics_that_the_room_saw_and_no_other(tmp_path: Path) -> None:
+    step = [
+        event("observation", 1, 0, {"metrics": {"cost": 5}, "targets": {}}),
+        event("applied", 1, 0, {"metrics": {"cost": 4, "inner_counter": 7}}),
+        event("grade", 1, 0, {"reward": 1}),
+    ]
+    path = write_trace(tmp_path / "t.jsonl", [[run_started(1)], step])
+    assert "  = cost 4  reward +1.00" in told(path)
+
+
+def test_a_warning_about_the_whole_table_is_told_once_and_one_about_an_option_each_time(
+    tmp_path: Path,
+) -> None:
+    general = {"seat": "cost", "rule": "cost/1", "reason": "not projected", "candidate": ""}
+    special = {"seat": "cost", "rule": "cost/2", "reason": "near its line", "candidate": "nop"}
+    steps = [
+        [
+            event("candidates", step, 0, {"warnings": [general, special]}),
+            event("grade", step, 0, {"reward": 1}),
+        ]
+        for step in (1, 2)
+    ]
+    lines = told(write_trace(tmp_path / "t.jsonl", [[run_started(2)], *steps]))
+    assert sum("not projected" in line for line in lines) == 1
+    assert lines.count("  cost warns: nop (cost/2) near its line") == 2
+
+
+def test_an_override_names_both_the_rule_and_what_it_replaced(trace: Path) -> None:
+    text = "\n".join(told(trace, Filters(overridden=True)))
+    assert "step 4  OVERRIDDEN" in text
+    assert "the plain rule would have chosen scale_down; safety/1 decided" in text
+
+
+def test_what_the_seats_say_to_each_other_is_told_round_by_round(trace: Path) -> None:
+    lines = told(trace, Filters(first_step=2, last_step=2))
+    assert "  round 1 resource offer: respond, by cost, offer scale_down" in lines
+    assert "  round 1 resource response: accept no, counter scale_up" in lines
+    assert "  round 1 resource message: latency is above its target" in lines
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(), "1234"),
+        (Filters(crisis=True), "3"),
+        (Filters(vetoed=True), "3"),
+        (Filters(overridden=True), "4"),
+        (Filters(crisis=True, overridden=True), ""),
+        (Filters(first_step=2), "234"),
+        (Filters(last_step=2), "12"),
+        (Filters(persona="cost", vetoed=True), "3"),
+        (Filters(persona="cost_hawk", vetoed=True), "3"),
+        (Filters(persona="resource", vetoed=True), ""),
+        (Filters(persona="resource"), "1234"),
+    ],
+)
+def test_a_filter_leaves_exactly_the_steps_that_meet_all_of_it(
+    trace: Path, filters: Filters, expected: str
+) -> None:
+    assert "".join(titles(trace, filters)) == expected
+    assert "".join(str(d["step"]) for d in step_documents(trace, filters)) == expected
+
+
+def test_a_persona_filter_leaves_only_its_own_lines(trace: Path) -> None:
+    lines = told(trace, Filters(persona="cost", first_step=3, last_step=3))
+    step = "\n".join(lines[4 : next(at for at in range(5, 99) if not lines[at])])
+    assert "cost vetoes" in step
+    assert "resource" not in step
+
+
+def test_an_unknown_persona_names_the_nearest(trace: Path) -> None:
+    with pytest.raises(UnknownNameError, match=r"Did you mean cost\?"):
+        told(trace, Filters(persona="cots"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("7", (7, 7)), ("3:9", (3, 9)), ("3:", (3, None)), (":9", (None, 9)), (" 1:1 ", (1, 1))],
+)
+def test_a_step_range_is_read_with_both_ends_included(
+    text: str, expected: tuple[int | None, int | None]
+) -> None:
+    assert step_range(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", ":", "9:3", "a", "1:2:3", "-1", "1.5", "1" * 30])
+def test_what_is_no_step_range_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="FIRST:LAST"):
+        step_range(text)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_lines_keep_to_the_width_asked_for(trace: Path, width: int) -> None:
+    assert max(map(len, told(trace, Filters(first_step=1), width=width)[3:])) <= width
+
+
+def hostile_trace(path: Path) -> Path:
+    """Text of others in every place that the story shows."""
+    nasty = {"candidate": HOSTILE, "rule": HOSTILE, "reason": HOSTILE}
+    decision = {
+        "chosen": HOSTILE, "protocol": HOSTILE, "agreement": False, "reason": HOSTILE,
+        "scores": {HOSTILE: 1.0}, "eliminated": {HOSTILE: HOSTILE}, "rounds": 2,
+        "overridden_from": HOSTILE, "override_rule": HOSTILE, "tie": [HOSTILE], "no_deal": HOSTILE,
+    }  # fmt: skip
+    outcome = {"id": HOSTILE, "status": "refused", "effect": HOSTILE, "reason": HOSTILE}
+    card = {
+        "total": 0.5, "violations": [HOSTILE], "baselines": {HOSTILE: 1}, "note": HOSTILE,
+        "components": {HOSTILE: {"value": 1, "unit": HOSTILE, "explanation": HOSTILE}},
+    }  # fmt: skip
+    ballot = {"proposals": [{"id": HOSTILE, "rationale": HOSTILE}], "ranking": [HOSTILE]}
+    observation = {
+        "metrics": {HOSTILE: 1}, "targets": {HOSTILE: 2}, "incidents": [HOSTILE],
+        "unknown": [HOSTILE], "facts": {HOSTILE: True},
+    }  # fmt: skip
+    start = run_started(
+        1, seats=[{"seat": HOSTILE, "persona": HOSTILE + "2", "weight": 2}],
+        scenario={"name": HOSTILE, "targets": {HOSTILE: 2}}, protocol={"name": HOSTILE},
+    )  # fmt: skip
+    step = [
+        event("observation", 1, 0, observation),
+        event("candidates", 1, 0, {"warnings": [{**nasty, "seat": HOSTILE}], "dropped_count": 3}),
+        event("ballot", 1, 0, ballot, HOSTILE),
+        event("veto", 1, 0, nasty, HOSTILE),
+        event(
+            "message",
+            1,
+            1,
+            {"text": HOSTILE, HOSTILE: [HOSTILE, {HOSTILE: 1.5}], "deep": [[[[[[1]]]]]]},
+            HOSTILE,
+        ),
+        event("fallback", 1, 0, {"kind": HOSTILE, "what": HOSTILE}, HOSTILE),
+        event("decision", 1, 0, decision),
+        event("applied", 1, 0, {"actions": [outcome], "events": [HOSTILE], "metrics": {}}),
+        event("grade", 1, 0, {"reward": 1}),
+    ]
+    end = event("run_ended", 1, 0, {"stop_reason": HOSTILE, "scorecard": card})
+    return write_trace(path, [[start], step, [end]])
+
+
+def test_text_of_others_never_acts_on_a_terminal_nor_fakes_a_line(tmp_path: Path) -> None:
+    path = hostile_trace(tmp_path / "t.jsonl")
+    for full in (False, True):
+        for line in story(path, width=100, full=full):
+            text = plain(line)
+            assert text.isprintable()
+            assert not text.startswith("[STEP]")
+
+
+def test_text_of_others_is_never_read_as_markup(tmp_path: Path) -> None:
+    path = hostile_trace(tmp_path / "t.jsonl")
+    console = Console(file=io.StringIO(), force_terminal=True, width=500, color_system="truecolor")
+    for line in story(path, width=400):
+        rendered = rich_text(line)
+        assert rendered.plain == "".join(span.text for span in line)
+        console.print(rendered)
+    printed = console.file.getvalue()
+    assert "[red]bold[/red]" in printed
+    assert "\x1b[2J" not in printed
+
+
+def test_an_incomplete_trace_says_where_it_stops(tmp_path: Path) -> None:
+    half = [*step_events(2)][:5]
+    path = write_trace(tmp_path / "t.jsonl", [[run_started(3)], [*step_events(1)], half])
+    lines = told(path)
+    assert "  no decision was reached before the trace stops" in lines
+    assert lines[-1] == "incomplete: the trace stops after step 2, without run_ended"
+
+
+def test_an_edited_trace_is_told_up_to_the_edit_and_then_refused(trace: Path) -> None:
+    trace.write_bytes(trace.read_bytes().replace(b'"reward":-15', b'"reward":99'))
+    lines, seen = story(trace), list[str]()
+    with pytest.raises(DigestMismatchError, match="line 32 of"):
+        seen.extend(map(plain, lines))
+    assert "step 2" in seen
+    assert "step 3  CRISIS" not in seen
+
+
+def test_a_trace_that_lacks_nearly_everything_is_still_told(tmp_path: Path) -> None:
+    start = event("run_started", 0, 0, {"schema": "trace/1"})
+    step = [
+        event("ballot", 1, 0, {"proposals": "none", "utilities": 3, "ranking": None}, "cost"),
+        event("observation", 1, 0, {"metrics": {"a": None}, "facts": [], "incidents": 0}),
+        event("decision", 1, 0, {"scores": {"x": "y"}, "chosen": None}),
+        event("grade", 1, 0, {"reward": "no"}),
+    ]
+    end = event("run_ended", 1, 0, {"scorecard": None})
+    path = write_trace(tmp_path / "t.jsonl", [[start], step, [end]])
+    assert any("a unknown" in line for line in told(path))
+    assert [d["step"] for d in step_documents(path)] == [1]
+
+
+def test_printable_spells_out_what_acts_and_marks_what_it_cuts() -> None:
+    assert printable("a\x1b[31m\u202eb\u200b\x9b\x7f") == "a\\x1b[31m\\u202eb\\u200b\\x9b\\x7f"
+    assert printable("  one\r\n two\t three ") == "one two three"
+    assert printable("abcdef", 4) == "abc…"
+    assert printable("abcd", 4) == "abcd"
+    assert printable("日本語 é") == "日本語 é"
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r=", "\n=", " ="])
+def test_a_cell_never_starts_a_formula(start: str) -> None:
+    assert cell(start + "1+1").startswith("'")
+    assert cell("plain") == "plain"
