@@ -1,0 +1,51 @@
+# Needs python3 with venv, and make. Everything else goes into .venv, from requirements.lock.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SOURCES := world policies agents orchestrator run_warroom.py benchmarks tests
+PYTEST_ARGS ?= -n auto --dist worksteal
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format golden bench lock clean
+
+help: ## What can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(READY): requirements.lock
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	@touch $@
+
+setup: $(READY) ## Make .venv from requirements.lock
+
+run: $(READY) ## Run an episode; options in ARGS, for example: make run ARGS='--seed 2'
+	@$(BIN)/python run_warroom.py $(ARGS)
+
+test: $(READY) ## Run the whole test suite
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(READY) ## Lint, types, layers, lock file
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python .ci/check_lock.py
+
+format: $(READY) ## Format and fix what can be fixed
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+golden: $(READY) ## Write the golden traces anew; review the diff
+	$(BIN)/python -m tests.support.golden
+
+bench: $(READY) ## Measure every figure; prints JSON
+	@$(BIN)/python run_warroom.py bench $(ARGS)
+
+lock: $(READY) ## Resolve requirements.lock anew from pyproject.toml
+	$(BIN)/python .ci/check_lock.py --write
+
+clean: ## Remove .venv and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
