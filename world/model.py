@@ -480,6 +480,7 @@ class World(ABC, Generic[S]):
         limits: What a room may do in one step.
         metrics: What `project` returns on its last axis, in this order.
         templates: The kinds of action, in the order that `encode` and `Situation.last` use.
+        playbook: The continuation to pass to `project` where a room names none; None is nop.
     """
 
     name: str
@@ -487,6 +488,7 @@ class World(ABC, Generic[S]):
     limits: Limits
     metrics: tuple[MetricSpec, ...]
     templates: tuple[ActionTemplate, ...]
+    playbook: Continuation | None = None
 
     @abstractmethod
     def reset(self, scenario: Scenario, seeds: Sequence[int]) -> S:

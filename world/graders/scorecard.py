@@ -46,7 +46,10 @@ class GradedStep:
 
     @staticmethod
     def of(
-        after: Observation, joint: Joint, outcomes: Outcomes, violations: Sequence[str] = ()
+        after: Observation,
+        joint: Joint,
+        outcomes: Outcomes,
+        violations: Sequence[str] | None = None,
     ) -> GradedStep:
         """The graded form of a step.
 
@@ -54,7 +57,7 @@ class GradedStep:
             after: What the room observes after the step.
             joint: The actions that were applied together.
             outcomes: What the world said of them.
-            violations: Harm beyond what the world itself reported, one line each.
+            violations: Harm that the step did, one line each; None takes what the world reported.
         """
         return GradedStep(
             step=after.step,
@@ -66,7 +69,7 @@ class GradedStep:
             terms=dict(outcomes.terms),
             facts=dict(after.facts),
             statuses=tuple(outcome.status for outcome in outcomes.actions),
-            violations=(*outcomes.violations, *violations),
+            violations=outcomes.violations if violations is None else tuple(violations),
         )
 
     @property
