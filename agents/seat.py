@@ -1,0 +1,101 @@
+"""A seat at the table: what the engine may ask it, and who voices it.
+
+The engine owns identity, order and deadlines. A persona answers one `Request` with one `Reply`,
+at once or as an awaitable; whatever it returns is data to be checked (`agents.validate`), and
+whatever it raises is recorded and replaced, so that no persona can end an episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Protocol, runtime_checkable
+
+from agents.persona_schema import RULES_SECONDS, PersonaSpec
+from policies.records import Reply, Request
+
+RULES_DEADLINE_S = RULES_SECONDS
+"""Shortest deadline of a rule persona: a busy machine must never turn a rule into a time-out."""
+DEFAULT_DEADLINE_S = 30.0
+
+
+@runtime_checkable
+class Persona(Protocol):
+    """Whoever speaks for one seat.
+
+    Attributes:
+        spec: The persona's file, resolved.
+        seat: The seat it speaks for; given by the engine, never taken from text.
+        blocking: False says that `answer` is pure and quick and may run inline; True says that it
+            may wait, so that the engine runs it in a daemon thread with a deadline. An awaitable
+            answer gets its deadline either way.
+    """
+
+    @property
+    def spec(self) -> PersonaSpec:
+        """The persona's file, resolved."""
+        ...
+
+    @property
+    def seat(self) -> str:
+        """The seat it speaks for."""
+        ...
+
+    @property
+    def blocking(self) -> bool:
+        """Whether `answer` may wait."""
+        ...
+
+    def answer(self, request: Request) -> Reply | Awaitable[Reply]:
+        """Answer one question. May raise anything; the engine records it as a fallback."""
+        ...
+
+
+def is_asynchronous(persona: Persona) -> bool:
+    """Whether a persona declares that it answers with awaitables (``asynchronous = True``).
+
+    Its seats are then awaited together, in an event loop. An awaitable of a persona that does not
+    declare it is waited for on the spot.
+    """
+    return bool(getattr(persona, "asynchronous", False))
+
+
+def is_journalled(persona: Persona) -> bool:
+    """Whether a persona declares that its replies are paid for (``journalled = True``).
+
+    The store then keeps each reply before it is used, so that a step that is executed again after
+    a crash or an interrupt asks nobody twice.
+    """
+    return bool(getattr(persona, "journalled", False))
+
+
+def make_persona(spec: PersonaSpec, seat: str) -> Persona:
+    """The persona that voices `spec` at `seat`.
+
+    Raises:
+        ConfigError: The file names a rule, a script or an extension that cannot work.
+        UnknownNameError: The file names a module or an object that does not exist.
+    """
+    kind = spec.backend.kind
+    if kind == "rules":
+        from agents.backends.rules import RulePersona
+
+        return RulePersona.of(spec, seat)
+    if kind == "scripted":
+        from agents.backends.scripted import ScriptedPersona
+
+        return ScriptedPersona.of(spec, seat)
+    from agents.backends.extension import load_extension
+
+    return load_extension(spec, seat)
+
+
+def deadline_s(spec: PersonaSpec) -> float:
+    """Seconds that this persona may take for one answer.
+
+    A rule persona gets at least 30 s whatever its file says: it is deterministic, and a deadline
+    that fires on a slow machine would make two runs of the same thing differ.
+    """
+    asked = spec.backend.timeout_s
+    if spec.backend.kind == "rules":
+        return max(RULES_DEADLINE_S, asked or 0.0)
+    return DEFAULT_DEADLINE_S if asked is None else asked
