@@ -55,6 +55,24 @@ class EpisodeSpec(BaseModel):
     persona_path: tuple[str, ...] = ()
 
 
+class Spent(BaseModel):
+    """What an episode cost in model calls.
+
+    Attributes:
+        calls: Model calls.
+        tokens_in: Prompt tokens.
+        tokens_out: Completion tokens.
+        usd: Dollars; None where a price is not known, which is not zero.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    usd: float | None = 0.0
+
+
 class EpisodeResult(BaseModel):
     """What an episode came to; the document of ``run --json``.
 
@@ -99,7 +117,7 @@ class EpisodeResult(BaseModel):
     rewards: tuple[float, ...]
     metrics_end: dict[str, float]
     violations: tuple[str, ...]
-    usage: dict[str, float | None]
+    usage: Spent
     trace: str
     trace_sha: str
     scorecard: dict[str, Any]
@@ -112,8 +130,10 @@ class Observer(Protocol):
     """
 
     def started(self, run: str, header: Mapping[str, Any]) -> None:
-        """The run id is claimed. `header`: the data of run_started, plus driver, store (its
-        description), trace (path), resumed_at (steps already committed) and run.
+        """The run id is claimed.
+
+        `header`: the data of run_started, plus driver, store (its description), trace (path),
+        resumed_at (steps already committed) and run.
         """
         ...
 
@@ -122,8 +142,10 @@ class Observer(Protocol):
         ...
 
     def committed(self, step: int, record: Mapping[str, Any]) -> None:
-        """A step was acknowledged by the store. `record`: step, horizon, action (id), reward,
-        done, error (None or text), success, metrics, targets, proposals, decision (event data).
+        """A step was acknowledged by the store.
+
+        `record`: step, horizon, action (id), reward, done, error (None or text), success,
+        metrics, targets, proposals, decision (event data).
         """
         ...
 

@@ -83,6 +83,11 @@ class Scene:
         self.legal: tuple[Action, ...] = ()
 
     @property
+    def horizon(self) -> int:
+        """H, cut at the end of the episode: nothing that comes after it counts."""
+        return max(1, min(self.rules.lookahead_steps, self.now.horizon - self.now.step))
+
+    @property
     def belief(self) -> Belief[Any]:
         """What the room believes now, sampled once and only if something is projected."""
         if self._belief is None:
@@ -129,10 +134,10 @@ class Scene:
         """Projected metrics, float64 [n_plans, K, H, M], from one belief on common noise."""
         rules = self.rules
         if not plans:
-            shape = (0, self.belief.samples, rules.lookahead_steps, len(self.world.metrics))
+            shape = (0, self.belief.samples, self.horizon, len(self.world.metrics))
             return np.empty(shape)
         projected: NDArray[np.float64] = self.world.project(
-            self.belief, plans, rules.lookahead_steps, rules.continuation, self.key
+            self.belief, plans, self.horizon, rules.continuation, self.key
         )[0]
         return projected
 

@@ -145,7 +145,7 @@ def _loop() -> list[Any]:
         {1, 2},
         _loop(),
         b"bytes",
-        object(),
+        Ellipsis,
         1j,
     ],
     ids=repr,

@@ -1,0 +1,64 @@
+"""The right to drive an episode: taking it, keeping it while a room lives, giving it back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from world.errors import LeaseLostError, WarRoomError
+from world.store.base import Lease, WorldStore
+from world.store.leases import Holder, take_lease
+
+BRANCH = "0"
+TTL_S = 3.0
+_RENEW_S = 1.0
+_ALONE = "room-in-process"
+
+
+@contextmanager
+def lease(store: WorldStore, run: str, say: Callable[[str], None] | None = None) -> Iterator[Lease]:
+    """Hold the lease of an episode while a block runs, however long a seat takes to answer.
+
+    Args:
+        store: Where the episode lives.
+        run: Episode id.
+        say: Told once, in one line, when there is another holder to wait for.
+
+    Raises:
+        LeaseLostError: Another process is driving it.
+    """
+    if store.name == "inprocess":  # nobody else can see it
+        alone = store.lease(run, BRANCH, _ALONE, TTL_S)
+        if alone is None:
+            raise LeaseLostError(f"run {run} is being driven already", "", "")
+        yield alone
+        return
+    with Holder() as holder:
+        held = take_lease(store, run, BRANCH, holder.token, TTL_S, say)
+        try:
+            with _renewed(store, held):
+                yield held
+        finally:
+            # On the way out of an error the first error is the one to report.
+            with suppress(WarRoomError):
+                store.release(held)
+
+
+@contextmanager
+def _renewed(store: WorldStore, held: Lease) -> Iterator[None]:
+    """Renew once a second. A renewal that fails is found out by the next commit's fence."""
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.wait(_RENEW_S):
+            with suppress(WarRoomError):
+                store.lease(held.episode, held.branch, held.holder, held.ttl_s)
+
+    thread = threading.Thread(target=renew, daemon=True, name="lease")
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(_RENEW_S)

@@ -1,0 +1,295 @@
+"""Finish a run that was stopped anywhere: between two bytes, two writes or two steps.
+
+The decisions that were committed are replayed through the pure world, which gives back state and
+history; every replayed step is checked against the digest that the record holds. The store wins
+over the file: what the file lacks is taken from the store's log; a store that lost its tail, or
+the whole episode, is sent the steps that the file still has. No step is ever decided twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from orchestrator.episode import Opening, drive_to_end, episode_meta
+from orchestrator.lease import BRANCH, lease
+from orchestrator.phases import start_event
+from orchestrator.room import Room, build_room
+from orchestrator.runs import SCORECARD_FILE, TIMINGS_FILE, TRACE_FILE, read_record, write_record
+from orchestrator.session import Session, StopFlag, roll_digest
+from orchestrator.spec import EpisodeResult, EpisodeSpec, Observer, Spent
+from orchestrator.stopwatch import Stopwatch
+from orchestrator.trace.events import Chain
+from orchestrator.trace.reader import find_run
+from orchestrator.trace.writer import TraceWriter
+from world.actions import parse_joint
+from world.errors import (
+    ConfigError,
+    DigestMismatchError,
+    EpisodeClosedError,
+    EpisodeMissingError,
+    UnknownNameError,
+)
+from world.graders.scorecard import GradedStep
+from world.model import Delta, History
+from world.store.base import Lease, StoreSettings, WorldStore
+from world.store.open import open_store
+
+_RUN_ENDED = "run_ended"
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """One committed step, as file or log hold it."""
+
+    lines: tuple[bytes, ...]
+    action: str
+    state: str
+
+
+def resume_episode(
+    run: str,
+    out: str = "runs",
+    store: str | None = None,
+    observer: Observer | None = None,
+    stop: StopFlag | None = None,
+    settings: StoreSettings | None = None,
+    say: Callable[[str], None] | None = None,
+) -> EpisodeResult:
+    """Finish a run. A finished one is reported again and nothing is changed.
+
+    Args:
+        run: Run id, ``last``, or the path of a run folder.
+        out: Parent folder of the runs.
+        store: Overrides the store that the run was started on.
+        observer: Somebody who watches.
+        stop: Ask it to stop after a step.
+        settings: Where an embedded store lives.
+        say: Told in one line when there is another process to wait for.
+
+    Raises:
+        UnknownNameError: There is no such run.
+        ConfigError: Its scenario, a persona or the protocol has changed since.
+        LeaseLostError: Another process is driving it.
+        DigestMismatchError: File or store do not hold what replaying the decisions gives.
+    """
+    folder = find_run(run, Path(out)).parent
+    record = read_record(folder)
+    room = build_room(_spec_of(record, folder, store))
+    _check_unchanged(room, record)
+    settings = settings or StoreSettings()
+    writer = TraceWriter.resume(folder / TRACE_FILE)
+    try:
+        if writer.ended:
+            return _finished(room, folder, writer)
+        opened = open_store(room.spec.store, settings)
+    except BaseException:
+        writer.close()
+        raise
+    try:
+        opening = _opening(room)
+        opened.create(episode_meta(room, folder.name), opening.snapshot, opening.line)
+        stored = opened.attach(folder.name, BRANCH)
+        if stored.status != "open":
+            _fill_file(opened, folder.name, writer)
+            return _finished(room, folder, writer)
+        with lease(opened, folder.name, say) as held:
+            session = _attach(room, opened, held, opening, writer)
+            session.observer, session.stop = observer, stop or StopFlag()
+            return drive_to_end(session, settings, resumed_at=session.step)
+    finally:
+        writer.close()
+        opened.disconnect()
+
+
+def _spec_of(record: Mapping[str, Any], folder: Path, store: str | None) -> EpisodeSpec:
+    try:
+        spec = EpisodeSpec.model_validate(record.get("spec"))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise UnknownNameError(
+            f"{folder} holds no run that this version can resume",
+            f"run.json: spec.{'.'.join(map(str, first['loc']))}: {first['msg']}",
+            "Start a new run",
+        ) from error
+    chosen = store or spec.store
+    if chosen == "server":
+        raise ConfigError(
+            f"run {folder.name} was started on a server whose address is not kept",
+            "an address may hold a password",
+            "Name it: --store URL, or WARROOM_REDIS_URL",
+        )
+    return spec.model_copy(update={"out": str(folder.parent), "store": chosen})
+
+
+def _check_unchanged(room: Room, record: Mapping[str, Any]) -> None:
+    """A run can only be finished by the room that began it."""
+    then = record.get("digests")
+    now = json.loads(json.dumps(room.header()))
+    if not isinstance(then, dict):
+        raise UnknownNameError("run.json holds no digests", "it was edited", "Start a new run")
+    for part in ("scenario", "seats", "protocol", "room", "horizon", "seed"):
+        if then.get(part) != now[part]:
+            raise ConfigError(
+                f"the {part} of this run has changed since it was started",
+                "a run can only be finished by the room that began it",
+                "Put the changed file back, or start a new run",
+            )
+
+
+def _opening(room: Room) -> Opening:
+    """What the run was claimed with; a pure function of the room."""
+    state = room.world.reset(room.scenario, [room.spec.seed])
+    line = Chain().add(start_event(room.header()))
+    return Opening("", state, room.world.columns(state), line)
+
+
+def _attach(
+    room: Room, store: WorldStore, held: Lease, opening: Opening, writer: TraceWriter
+) -> Session:
+    """Bring world, file and store to the same step, and return the session that stands there."""
+    if writer.last_step < 0:
+        writer.append([opening.line])
+    _fill_file(store, held.episode, writer)
+    session = Session(
+        room=room,
+        run=held.episode,
+        store=store,
+        lease=held,
+        state=opening.state,
+        history=History(room.scenario),
+        chain=Chain(),
+        writer=writer,
+        stopwatch=Stopwatch(writer.path.with_name(TIMINGS_FILE)),
+        state_digest=opening.snapshot.digest,
+    )
+    _replay(session, _recorded(writer.path))
+    session.chain = Chain(writer.head)
+    return session
+
+
+def _fill_file(store: WorldStore, run: str, writer: TraceWriter) -> None:
+    """Append what the store acknowledged and the file does not have."""
+    for entry in store.log(run, BRANCH, since=writer.last_step + 1):
+        if entry.kind == "start" or writer.ended:
+            continue
+        if entry.kind == "step" and entry.step <= writer.last_step:
+            continue
+        writer.append(entry.payload.split(b"\n"))
+
+
+def _recorded(path: Path) -> list[_Recorded]:
+    """The committed steps of a trace file, in order."""
+    steps: list[_Recorded] = []
+    lines: list[bytes] = []
+    action = state = ""
+    with path.open("rb") as file:
+        for raw in file:
+            line = raw.rstrip(b"\n")
+            event = json.loads(line)
+            if event["type"] in {"run_started", _RUN_ENDED}:
+                continue
+            lines.append(line)
+            if event["type"] == "decision":
+                action = event["data"]["action"]
+            elif event["type"] == "applied":
+                state = event["data"]["state"]
+            elif event["type"] == "grade":
+                steps.append(_Recorded(tuple(lines), action, state))
+                lines = []
+    return steps
+
+
+def _replay(session: Session, recorded: list[_Recorded]) -> None:
+    """Take the committed decisions through the world again; resend what the store lost."""
+    world = session.room.world
+    in_store = session.store.attach(session.run, BRANCH).step
+    for step, entry in enumerate(recorded, start=1):
+        seen = session.after or world.observe(session.state)
+        session.history.observations.append(seen)
+        for seat, names in session.room.scenario.masks.items():
+            if seat in session.room.personas:
+                history = session.seat_histories.setdefault(seat, History(session.room.scenario))
+                history.observations.append(seen.masked(names))
+        joint = parse_joint(entry.action)
+        session.state, outcomes, delta = world.step(session.state, joint)
+        session.state_digest = roll_digest(session.state_digest, delta)
+        if session.state_digest != entry.state:
+            raise DigestMismatchError(
+                f"step {step} of run {session.run} does not replay to the recorded world",
+                "the world's rules, NumPy or the record have changed since",
+                "Start a new run: the same seed decides the same storm",
+            )
+        if step > in_store:
+            payload = b"\n".join(entry.lines)
+            request = hashlib.sha256(payload).hexdigest()[:16]
+            request_id = f"{session.run}/{BRANCH}/{step}/{request}"
+            _resend(session.store, session.lease, step - 1, request_id, delta, payload)
+        session.history.decisions.append(joint)
+        for history in session.seat_histories.values():
+            history.decisions.append(joint)
+        session.after = world.observe(session.state)
+        session.graded.append(GradedStep.of(session.after, joint, outcomes, outcomes.violations))
+        session.step = step
+        session.stop_reason = outcomes.stop_reason if outcomes.done else ""
+
+
+def _resend(
+    store: WorldStore, lease: Lease, expected: int, request_id: str, delta: Delta, payload: bytes
+) -> None:
+    try:
+        store.apply(lease, expected, request_id, delta, payload)
+    except (EpisodeClosedError, EpisodeMissingError) as error:
+        raise type(error)(
+            error.what, error.why, "Start a new run; the trace file of this one is whole"
+        ) from error
+
+
+def _finished(room: Room, folder: Path, writer: TraceWriter) -> EpisodeResult:
+    """The result of a run that has ended already, read back from its trace."""
+    rewards: list[float] = []
+    metrics: dict[str, Any] = {}
+    success_any = False
+    ended: dict[str, Any] = {}
+    with writer.path.open("rb") as file:
+        for line in file:
+            event = json.loads(line)
+            if event["type"] == "grade":
+                rewards.append(float(event["data"]["reward"]))
+                success_any = success_any or event["data"]["success"]
+            elif event["type"] == "applied":
+                metrics = event["data"]["metrics"]
+            elif event["type"] == _RUN_ENDED:
+                ended = event["data"]
+    card = ended["scorecard"]
+    if not (folder / SCORECARD_FILE).exists():
+        write_record(folder, SCORECARD_FILE, card)
+    names = {spec.name for spec in room.world.metrics}
+    return EpisodeResult(
+        run=folder.name,
+        scenario=room.scenario.name,
+        seed=room.spec.seed,
+        protocol=room.protocol.name,
+        personas={seat: spec.id for seat, spec in room.specs.items()},
+        driver=room.spec.driver,
+        store=room.spec.store if "://" not in room.spec.store else "server",
+        steps=int(ended["steps"]),
+        stop_reason=str(ended["stop_reason"]),
+        success=bool(card["success"]),
+        success_any=success_any,
+        score=float(card["total"]),
+        reward_total=float(ended["reward_total"]),
+        rewards=tuple(rewards),
+        metrics_end={key: value for key, value in metrics.items() if key in names},
+        violations=tuple(card["violations"]),
+        usage=Spent(),
+        trace=str(folder / TRACE_FILE),
+        trace_sha=writer.head.sha,
+        scorecard=dict(card),
+    )
