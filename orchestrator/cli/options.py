@@ -1,0 +1,87 @@
+"""Options that several commands share, typed once.
+
+Values are text here: `orchestrator.settings` checks them, so that an option, a variable and a
+key in ``warroom.toml`` are refused in the same words.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+Scenario = Annotated[
+    str | None,
+    typer.Option(metavar="NAME|PATH", help="What is played. [default: cloudedge/hard]"),
+]
+Seed = Annotated[str | None, typer.Option(metavar="N", help="Episode seed. [default: 1]")]
+Steps = Annotated[
+    str | None, typer.Option(metavar="N", help="Replace the scenario's horizon, longer or shorter.")
+]
+Persona = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ROLE=NAME|PATH", help="Who sits in a seat. Repeatable."),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="ROLE.field=value", help="Change one field of a persona. Repeatable."
+    ),
+]
+Protocol = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="How proposals become a decision. [default: weighted_score]"),
+]
+NoDeal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="nop|PROTOCOL",
+        help="What decides where there is no deal. [default: weighted_score]",
+    ),
+]
+Disagreement = Annotated[
+    str | None,
+    typer.Option(
+        metavar="mean_legal|projected_nop|current",
+        help="Value of no deal to a seat. [default: mean_legal]",
+    ),
+]
+LookaheadSteps = Annotated[
+    str | None, typer.Option(metavar="H", help="Steps that an option is projected. [default: 1]")
+]
+Samples = Annotated[
+    str | None,
+    typer.Option(metavar="K", help="Belief samples; 0 is mean noise. [default: 0]"),
+]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        metavar="embedded|:memory:|inprocess|URL",
+        help="Where the episode is kept. Else WARROOM_STORE, else WARROOM_REDIS_URL."
+        " [default: embedded]",
+    ),
+]
+Driver = Annotated[
+    str | None, typer.Option(metavar="graph|loop", help="Who drives the steps. [default: graph]")
+]
+Checkpointer = Annotated[
+    str | None,
+    typer.Option(
+        metavar="none|sqlite|redis", help="Graph checkpointer, for interrupts. [default: none]"
+    ),
+]
+Out = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Parent folder of the runs. [default: runs]")
+]
+Log = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|live|lines|json|quiet", help="How progress is shown. [default: auto]"
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """The options that were typed, by setting; what was left out is left out here."""
+    return {name: value for name, value in values.items() if value is not None}

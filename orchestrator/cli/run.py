@@ -1,0 +1,91 @@
+"""``run``: one episode, watched, stoppable, resumable."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli import options, printing
+from orchestrator.version import PROGRAM
+from world.errors import ConfigError
+
+Resume = Annotated[
+    str | None, typer.Option(metavar="RUN|last", help="Finish a run that was stopped.")
+]
+PrintConfig = Annotated[
+    bool, typer.Option("--print-config", help="Print the settings and where each came from.")
+]
+_GOES_WITH_RESUME = frozenset({"store", "out", "log"})
+
+
+def run(
+    scenario: options.Scenario = None,
+    seed: options.Seed = None,
+    steps: options.Steps = None,
+    persona: options.Persona = None,
+    set_: options.Set = None,
+    protocol: options.Protocol = None,
+    no_deal: options.NoDeal = None,
+    disagreement: options.Disagreement = None,
+    lookahead_steps: options.LookaheadSteps = None,
+    samples: options.Samples = None,
+    store: options.Store = None,
+    driver: options.Driver = None,
+    checkpointer: options.Checkpointer = None,
+    out: options.Out = None,
+    resume: Resume = None,
+    log: options.Log = None,
+    print_config: PrintConfig = False,
+    as_json: options.Json = False,
+) -> int:
+    """Run one episode and say what it came to.
+
+    With no options: the default scenario, four rule personas, the default protocol and the
+    built-in store; no key, no network.
+    """
+    from orchestrator.settings import load_settings, unknown_variables
+
+    asked = options.given(
+        scenario=scenario,
+        seed=seed,
+        steps=steps,
+        persona=persona or None,
+        set=set_ or None,
+        protocol=protocol,
+        no_deal=no_deal,
+        disagreement=disagreement,
+        lookahead_steps=lookahead_steps,
+        samples=samples,
+        store=store,
+        driver=driver,
+        checkpointer=checkpointer,
+        out=out,
+        log=log,
+    )
+    if resume is not None:
+        _check_resume(asked)
+    resolved = load_settings(asked)
+    for warning in unknown_variables():
+        printing.warn(warning)
+    if print_config:
+        if as_json:
+            printing.document(resolved.as_json())
+        else:
+            printing.say(resolved.as_toml())
+        return 0
+    from orchestrator.cli.playing import play
+
+    return play(resolved, resume, as_json)
+
+
+def _check_resume(asked: dict[str, object]) -> None:
+    """A run is finished as it was begun: what would change it cannot be given."""
+    for name in asked:
+        if name not in _GOES_WITH_RESUME:
+            option = name.replace("_", "-")
+            raise ConfigError(
+                f"--{option} cannot be given with --resume",
+                "a run is finished as it was begun",
+                f"Leave it out, or start a new run: {PROGRAM} run --{option} …",
+            )

@@ -1,0 +1,55 @@
+"""What a later version brings. Asked for today it is refused by name, never ignored."""
+
+from __future__ import annotations
+
+from world.errors import ConfigError
+
+LATER_OPTIONS = {
+    "human": "a human seat",
+    "model": "personas that speak through a language model",
+    "base-url": "personas that speak through a language model",
+    "record": "recording of model replies",
+    "playback": "playback of model replies",
+    "budget-usd": "a budget for model calls",
+    "approve": "a human gate before destructive actions",
+    "rendered": "the prompt that a model would get",
+    "engine": "a choice of engine (today: a local process pool)",
+    "html": "the report",
+    "png": "the report",
+    "svg": "the report",
+}
+"""Option without dashes → what it will bring."""
+
+LATER_SETTINGS = ("human", "model", "base_url", "record", "playback", "budget_usd", "approve")
+"""Settings (``warroom.toml`` keys, ``WARROOM_*`` variables) of options that come later."""
+
+LATER_COMMANDS = {
+    "replay": "re-running a record",
+    "counterfactual": "the same storm with one thing changed",
+    "influence": "who moved the outcome",
+    "stats": "tables with confidence intervals",
+    "probe": "tests of one persona's character",
+    "report": "the self-contained report",
+    "serve": "the page and its server",
+    "train": "learned personas",
+    "scenarios certify": "certificates of scenarios",
+    "trace diff": "comparing two traces",
+    "import prometheus": "importing Prometheus metrics",
+    "import grid": "importing grid intensity",
+    "import demand": "importing demand traces",
+}
+"""Command → what it will bring."""
+
+
+def refusal(asked: str, brings: str) -> ConfigError:
+    """The error for something that this version does not have.
+
+    Args:
+        asked: What was typed or set.
+        brings: What it will be.
+    """
+    return ConfigError(
+        f"{asked} comes with a later version",
+        f"{brings} is not built yet",
+        "See what this version has: python run_warroom.py --help",
+    )

@@ -1,0 +1,393 @@
+"""One settings object: defaults < ``warroom.toml`` < environment ``WARROOM_*`` < options.
+
+Every layer is read raw, merged, and checked once, so that an option, a variable and a key in the
+file are refused in the same words, each under the name by which it was given. Repeatable settings
+add up over the layers (the later layer is applied last); all others replace.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+from pydantic_settings.exceptions import SettingsError
+
+from orchestrator.console.text import close_matches, plain, without_secrets
+from orchestrator.later import LATER_OPTIONS, LATER_SETTINGS, refusal
+from orchestrator.spec import DEFAULT_PROTOCOL, DEFAULT_SCENARIO, EpisodeSpec
+from world.errors import ConfigError
+from world.store.base import StoreSettings
+
+CONFIG_FILE = "warroom.toml"
+PREFIX = "WARROOM_"
+LOG_MODES = ("auto", "live", "lines", "json", "quiet")
+_NOT_SETTINGS = frozenset({"WARROOM_DEBUG", "WARROOM_TEST_REDIS"})
+_ROLE = re.compile(r"[a-z][a-z0-9_-]{0,39}\Z")
+_PERSONA_SPLIT = re.compile(r"[;,\s]+(?=[a-z][a-z0-9_-]*=)")
+_SET_SPLIT = re.compile(r"[;,\s]+(?=[a-z][a-z0-9_-]*\.[\w.-]+=)")
+
+
+class Settings(BaseSettings):
+    """Every setting of a run, checked.
+
+    Attributes:
+        scenario: Scenario name, or the path of a scenario file.
+        seed: Episode seed, 0 or more.
+        steps: Replaces the scenario's horizon.
+        persona: Role → persona name or path.
+        set: ``ROLE.field=value`` in order.
+        protocol: Protocol name.
+        no_deal: What decides where there is no deal: ``nop`` or a protocol name.
+        disagreement: Value of no deal to a seat.
+        lookahead_steps: Steps that a candidate is projected.
+        samples: Belief samples; 0 is mean noise.
+        driver: ``graph`` or ``loop``.
+        store: ``embedded``, ``:memory:``, ``inprocess`` or a URL.
+        redis_url: Server used where `store` is not given.
+        checkpointer: Graph checkpointer, for human interrupts only.
+        out: Parent folder of the runs.
+        log: How progress is shown.
+        personas: Further folders in which persona files are looked up.
+        state_dir: Folder of the embedded store.
+        timeout_s: Seconds before a store counts as not answering.
+        retention_s: Seconds that a closed episode stays in the store; 0 keeps it.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_ignore_empty=True,
+        extra="forbid",
+        frozen=True,
+    )
+
+    scenario: str = Field(default=DEFAULT_SCENARIO, min_length=1, max_length=4096)
+    seed: int = Field(default=1, ge=0, lt=2**63)
+    steps: int | None = Field(default=None, ge=1, le=1_000_000)
+    persona: Annotated[dict[str, str], NoDecode] = {}
+    set: Annotated[tuple[str, ...], NoDecode] = ()
+    protocol: str = Field(default=DEFAULT_PROTOCOL, min_length=1, max_length=200)
+    no_deal: str = Field(default="weighted_score", min_length=1, max_length=200)
+    disagreement: Literal["mean_legal", "projected_nop", "current"] = "mean_legal"
+    lookahead_steps: int = Field(default=1, ge=1, le=64)
+    samples: int = Field(default=0, ge=0, le=256)
+    driver: Literal["graph", "loop"] = "graph"
+    store: str | None = Field(default=None, min_length=1, max_length=4096)
+    redis_url: str | None = Field(default=None, min_length=1, max_length=4096)
+    checkpointer: Literal["none", "sqlite", "redis"] = "none"
+    out: str = Field(default="runs", max_length=4096)
+    log: Literal["auto", "live", "lines", "json", "quiet"] = "auto"
+    personas: Annotated[tuple[str, ...], NoDecode] = ()
+    state_dir: str | None = Field(default=None, min_length=1, max_length=4096)
+    timeout_s: float = Field(default=5.0, gt=0, le=3600, allow_inf_nan=False)
+    retention_s: float = Field(default=7 * 86400.0, ge=0, le=1e9, allow_inf_nan=False)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what `load_settings` merged: it reads the layers itself."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)
+
+
+_EXAMPLES = {
+    "scenario": "List them: python run_warroom.py scenarios",
+    "seed": "For example --seed 2",
+    "steps": "For example --steps 30",
+    "persona": "For example --persona cost=cost_hawk",
+    "set": "For example --set cost.powers.weight=2",
+    "protocol": "List them: python run_warroom.py protocols",
+    "lookahead_steps": "For example --lookahead-steps 2",
+    "samples": "For example --samples 8",
+    "store": "For example --store redis://127.0.0.1:6379/0",
+    "personas": 'For example personas = ["my_personas"]',
+    "timeout_s": "For example WARROOM_TIMEOUT_S=5",
+}
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Settings, and where each came from.
+
+    Attributes:
+        settings: The checked settings.
+        origins: Setting → ``default``, ``warroom.toml``, ``WARROOM_…`` or ``--option``.
+        store: The store that will be used.
+        store_origin: What chose it.
+    """
+
+    settings: Settings
+    origins: Mapping[str, str]
+    store: str
+    store_origin: str
+
+    def episode_spec(self, **changes: Any) -> EpisodeSpec:
+        """The episode that these settings ask for, some fields replaced."""
+        settings = self.settings
+        fields: dict[str, Any] = {
+            "scenario": settings.scenario,
+            "seed": settings.seed,
+            "steps": settings.steps,
+            "personas": dict(settings.persona),
+            "overrides": settings.set,
+            "protocol": settings.protocol,
+            "no_deal": settings.no_deal,
+            "disagreement": settings.disagreement,
+            "lookahead_steps": settings.lookahead_steps,
+            "samples": settings.samples,
+            "driver": settings.driver,
+            "store": self.store,
+            "checkpointer": settings.checkpointer,
+            "out": settings.out,
+            "persona_path": settings.personas,
+        }
+        return EpisodeSpec.model_validate(fields | changes)
+
+    def store_settings(self) -> StoreSettings:
+        """Where to look for the store."""
+        return StoreSettings(
+            state_dir=self.settings.state_dir,
+            timeout_s=self.settings.timeout_s,
+            retention_s=self.settings.retention_s,
+            environment={"chosen_by": self.store_origin},
+        )
+
+    @property
+    def named_store(self) -> str | None:
+        """The store, if anything but the default chose it."""
+        return None if self.store_origin == "default" else self.store
+
+    def as_json(self) -> dict[str, Any]:
+        """``{settings, origins}`` without secrets."""
+        values = self.settings.model_dump(mode="json") | {"store": self.store}
+        del values["redis_url"]
+        shown = {name: _safe(value) for name, value in values.items()}
+        origins = {name: self.origins.get(name, "default") for name in shown}
+        return {"settings": shown, "origins": origins | {"store": self.store_origin}}
+
+    def as_toml(self) -> str:
+        """The same as the text of a ``warroom.toml``, each line with its origin."""
+        document = self.as_json()
+        lines = [f"# defaults < {CONFIG_FILE} < {PREFIX}* < options; secrets removed"]
+        for name, value in document["settings"].items():
+            text = f"# {name} is not set" if value is None else f"{name} = {_toml(value)}"
+            lines.append(f"{text:<44}  # {document['origins'][name]}")
+        return "\n".join(lines)
+
+
+def _safe(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, dict):
+        return {key: _safe(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_safe(part) for part in value]
+    return value
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = ", ".join(f"{json.dumps(key)} = {_toml(part)}" for key, part in value.items())
+        return f"{{{pairs}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(part) for part in value)}]"
+    # JSON's escapes are TOML's, but for DEL, which TOML wants escaped.
+    return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+def load_settings(
+    options: Mapping[str, Any] | None = None, defaults: Mapping[str, Any] | None = None
+) -> Resolved:
+    """Merge the layers and check them.
+
+    Args:
+        options: Setting → value as typed; what was not typed is left out.
+        defaults: Other defaults than `Settings` has, for commands that say so.
+
+    Raises:
+        ConfigError: A value, key or variable cannot work; the message names where it was given.
+    """
+    layers = (
+        ("default", dict(defaults or {})),
+        (CONFIG_FILE, _file_layer()),
+        (PREFIX, _environment_layer()),
+        ("--", dict(options or {})),
+    )
+    merged: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for layer, values in layers:
+        for name, value in values.items():
+            origin = _origin(layer, name)
+            merged[name] = _merge(name, merged.get(name), value, origin)
+            origins[name] = origin
+    try:
+        settings = Settings(**merged)
+    except ValidationError as error:
+        raise _refuse(error, origins) from error
+    if settings.no_deal == "commander":
+        raise refusal(f"{origins['no_deal']} commander", "a commander's seat")
+    store, chosen_by = _choose_store(settings, origins)
+    return Resolved(settings, origins, store, chosen_by)
+
+
+def unknown_variables() -> list[str]:
+    """One warning for each ``WARROOM_*`` variable that is no setting."""
+    known = [PREFIX + name.upper() for name in Settings.model_fields]
+    return [
+        f"{plain(name)} is not a setting. {close_matches(name, known)}".rstrip()
+        for name in sorted(os.environ)
+        if name.startswith(PREFIX) and name not in known and name not in _NOT_SETTINGS
+    ]
+
+
+def _origin(layer: str, name: str) -> str:
+    if layer == "--":
+        return "--" + name.replace("_", "-")
+    return PREFIX + name.upper() if layer == PREFIX else layer
+
+
+def _choose_store(settings: Settings, origins: Mapping[str, str]) -> tuple[str, str]:
+    """``--store``, else WARROOM_STORE, else WARROOM_REDIS_URL, else the file, else the default."""
+    named, url = origins.get("store", ""), origins.get("redis_url", "")
+    # A sweep's own default is a choice of this program, which an ambient server never changes.
+    url_wins = named == CONFIG_FILE and url.startswith(PREFIX)
+    if settings.redis_url and (not settings.store or url_wins):
+        return settings.redis_url, url
+    if settings.store:
+        return settings.store, named
+    return "embedded", "default"
+
+
+def _environment_layer() -> dict[str, Any]:
+    for name in LATER_SETTINGS:
+        if os.environ.get(PREFIX + name.upper()):
+            raise refusal(PREFIX + name.upper(), LATER_OPTIONS[name.replace("_", "-")])
+    try:
+        return EnvSettingsSource(Settings)()
+    except SettingsError as error:
+        raise ConfigError(plain(error), "", "Correct that variable") from error
+
+
+def _file_layer() -> dict[str, Any]:
+    path = Path(CONFIG_FILE)
+    try:
+        values = TomlConfigSettingsSource(Settings, toml_file=CONFIG_FILE)()
+    except OSError as error:
+        raise ConfigError(f"{CONFIG_FILE} cannot be read", error.strerror or "", "") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path} is not TOML", plain(error), "Correct that line") from error
+    known = list(Settings.model_fields)
+    for name in values:
+        if name in LATER_SETTINGS:
+            raise refusal(f"{name} in {CONFIG_FILE}", LATER_OPTIONS[name.replace("_", "-")])
+        if name not in known:
+            raise ConfigError(
+                f"{CONFIG_FILE} has the unknown key {plain(name)!r}",
+                "a setting that is not read would be ignored in silence",
+                f"{close_matches(name.replace('-', '_'), known)}Keys: {', '.join(known)}",
+            )
+    return dict(values)
+
+
+def _merge(name: str, before: Any, value: Any, origin: str) -> Any:
+    if name == "persona":
+        return {**(before or {}), **_persona_pairs(value, origin)}
+    if name == "set":
+        return (*(before or ()), *_assignments(value, origin))
+    if name == "personas":
+        folders = value.split(os.pathsep) if isinstance(value, str) else value
+        if not isinstance(folders, list | tuple):
+            folders = [folders]
+        return (*(before or ()), *(part for part in folders if part != ""))
+    return value
+
+
+def _entries(value: Any, split: re.Pattern[str]) -> list[Any]:
+    if isinstance(value, str):
+        return [part for part in split.split(value.strip(" ;,\n\t")) if part]
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _persona_pairs(value: Any, origin: str) -> dict[str, str]:
+    """``ROLE=NAME`` entries, or a table, as a dict."""
+    if isinstance(value, dict):
+        entries: list[Any] = [f"{role}={name}" for role, name in value.items()]
+    else:
+        entries = _entries(value, _PERSONA_SPLIT)
+    pairs: dict[str, str] = {}
+    for entry in entries:
+        role, equals, name = str(entry).partition("=")
+        role, name = role.strip(), name.strip()
+        if not equals or not name or not _ROLE.match(role):
+            raise ConfigError(
+                f"{origin} is {plain(entry, 80)!r}",
+                "it must be ROLE=NAME or ROLE=PATH, the role in lower case",
+                _EXAMPLES["persona"],
+            )
+        if role in pairs:
+            raise ConfigError(
+                f"{origin} names the role {role!r} twice",
+                "a seat has one persona",
+                f"Keep {role}={plain(pairs[role], 80)} or {role}={plain(name, 80)}",
+            )
+        pairs[role] = name
+    return pairs
+
+
+def _assignments(value: Any, origin: str) -> tuple[str, ...]:
+    """``ROLE.field=value`` entries as text; their fields are checked where personas are read."""
+    entries = _entries(value, _SET_SPLIT)
+    for entry in entries:
+        path, equals, _ = str(entry).partition("=")
+        if not equals or not path.partition(".")[2] or not _ROLE.match(path.partition(".")[0]):
+            raise ConfigError(
+                f"{origin} is {plain(entry, 80)!r}",
+                "it must be ROLE.field=value",
+                _EXAMPLES["set"],
+            )
+    return tuple(str(entry) for entry in entries)
+
+
+def _refuse(error: ValidationError, origins: Mapping[str, str]) -> ConfigError:
+    """The first fault, under the name by which the value was given."""
+    first = error.errors(include_url=False)[0]
+    name = str(first["loc"][0]) if first["loc"] else "settings"
+    value = without_secrets(plain(repr(first["input"]), 80))
+    origin = origins.get(name, name)
+    if origin == CONFIG_FILE:
+        origin = f"{name} in {CONFIG_FILE}"
+    why, fix = _why(first), _EXAMPLES.get(name, "")
+    if first["type"] == "literal_error":
+        choices = re.findall(r"'([^']+)'", why)
+        fix = close_matches(str(first["input"]), choices).rstrip()
+    return ConfigError(f"{origin} is {value}", f"it must {why}", fix)
+
+
+def _why(fault: Mapping[str, Any]) -> str:
+    kind = str(fault["type"])
+    if kind.startswith("int_"):
+        return "be a whole number"
+    if kind.startswith(("float_", "finite_")):
+        return "be a number"
+    message = str(fault["msg"])
+    return message.removeprefix("Input should ").removeprefix("String should ")

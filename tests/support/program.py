@@ -1,0 +1,78 @@
+"""The real program in a process of its own, as a person or a script starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+ENTRY = ROOT / "run_warroom.py"
+_TIMEOUT_S = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a finished program left behind.
+
+    Attributes:
+        status: Exit status.
+        out: Standard output.
+        err: Standard error.
+    """
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """The JSON document on standard output."""
+        return json.loads(self.out)
+
+
+def environment(folder: Path, **variables: str) -> dict[str, str]:
+    """A clean environment whose state lies under `folder`."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("WARROOM_", "OPENAI_", "PYTEST"))
+    }
+    kept |= {"XDG_STATE_HOME": str(folder / "state"), "PYTHONWARNINGS": "default"}
+    return kept | variables
+
+
+def warroom(*arguments: str, cwd: Path, **variables: str) -> Done:
+    """Run the program to its end.
+
+    Args:
+        arguments: Its command line.
+        cwd: Where it is started; also holds its state.
+        variables: Environment variables.
+    """
+    done = subprocess.run(
+        [sys.executable, str(ENTRY), *arguments],
+        cwd=cwd,
+        env=environment(cwd, **variables),
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def start(*arguments: str, cwd: Path, **variables: str) -> subprocess.Popen[str]:
+    """Start the program and return at once; standard output and error are pipes."""
+    return subprocess.Popen(
+        [sys.executable, "-u", str(ENTRY), *arguments],
+        cwd=cwd,
+        env=environment(cwd, **variables),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
