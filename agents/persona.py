@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,7 @@ def load_persona(name_or_path: str, search: Sequence[str | Path] = ()) -> Person
         ConfigError: The file, or one that it extends, cannot work; the first fault with its line.
     """
     chain = _chain(_find(name_or_path, search, None), search)
-    spec, faults = _check(_merged(chain), chain)
+    spec, faults = _check(tuple(chain))
     if spec is not None:
         return spec
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
@@ -80,9 +81,9 @@ def lint_persona(path: str | Path, search: Sequence[str | Path] = ()) -> list[st
         chain = _chain(_find(str(path), search, None), search)
     except WarRoomError as error:
         return [_located(error.line(), Path(path))]
-    spec, faults = _check(_merged(chain), chain)
+    spec, faults = _check(tuple(chain))
     if spec is None:
-        return faults
+        return list(faults)
     return _warnings(spec, chain)
 
 
@@ -196,9 +197,8 @@ def _overlaid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
-def _check(
-    document: dict[str, Any], chain: Sequence[Source]
-) -> tuple[PersonaSpec | None, list[str]]:
+@lru_cache(maxsize=128)
+def _check(chain: tuple[Source, ...]) -> tuple[PersonaSpec | None, list[str]]:
     for source in chain:
         if source.data.get("schema") != SCHEMA:
             line, _ = source.line_of(("schema",))
@@ -213,7 +213,7 @@ def _check(
             f"{chain[0].path}:{line}: error: identity.id: missing; every file has an id of its own"
         ]
     try:
-        return PersonaSpec.model_validate(document), []
+        return PersonaSpec.model_validate(_merged(chain)), []
     except ValidationError as error:
         faults = [_fault(item, chain) for item in error.errors(include_url=False)]
         return None, [text for _, text in sorted(faults)]

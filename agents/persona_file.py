@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,9 @@ MAX_NESTING = 16
 KeyPath = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """One TOML file as read.
+    """One TOML file as read. Equal only to itself; the same bytes give the same one.
 
     Attributes:
         path: Where it lies.
@@ -55,7 +56,12 @@ def read_toml(path: Path) -> Source:
         UnknownNameError: There is no such file.
         ConfigError: It is too large, not a file, not UTF-8, not TOML, or nested too deeply.
     """
-    raw = _read(path)
+    return _parsed(path, _read(path))
+
+
+@lru_cache(maxsize=128)
+def _parsed(path: Path, raw: bytes) -> Source:
+    """Kept, because a sweep reads the same few files once an episode."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

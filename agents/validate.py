@@ -103,13 +103,18 @@ def _reply(request: Request, reply: object) -> Reply:
     if not isinstance(reply, Reply):
         _refuse(f"the reply is {_name(reply)}", "it must be a Reply")
     kind = request.ask.kind
+    if kind == "propose":
+        return Reply(
+            proposals=_proposals(request.world, reply.proposals),
+            message=_text("message", reply.message),
+            usage=_usage(reply.usage),
+            fallback=_text("fallback", reply.fallback),
+        )
     common = Reply(
         message=_text("message", reply.message),
         usage=_usage(reply.usage),
         fallback=_text("fallback", reply.fallback),
     )
-    if kind == "propose":
-        return replace(common, proposals=_proposals(request.world, reply.proposals))
     offered = request.ask.payload.get("candidates")
     known = frozenset(offered) if isinstance(offered, list | tuple) else None
     if kind == "ballot":
@@ -125,9 +130,43 @@ def _reply(request: Request, reply: object) -> Reply:
 def _proposals(world: World[Any], proposals: object) -> tuple[Proposal, ...]:
     entries = _sequence("proposals", proposals, MAX_PROPOSALS)
     templates = {template.kind: template for template in world.templates}
+    most = world.limits.max_actions_per_step
     return tuple(
-        _proposal(f"proposal {number}", entry, world.limits.max_actions_per_step, templates)
-        for number, entry in enumerate(entries, start=1)
+        [
+            entry
+            if _is_plain(entry, templates)
+            else _proposal(f"proposal {number}", entry, most, templates)
+            for number, entry in enumerate(entries, start=1)
+        ]
+    )
+
+
+def _is_plain(proposal: object, templates: Mapping[str, ActionTemplate]) -> bool:
+    """Whether a proposal is already what `_proposal` would make of it: the rules' usual form.
+
+    One action without target and parameters, printable text, nothing else. Exact types only, so
+    that no method of a hostile subclass runs.
+    """
+    if type(proposal) is not Proposal:
+        return False
+    actions, text = proposal.actions, proposal.rationale
+    if type(actions) is not tuple or len(actions) != 1 or type(actions[0]) is not Action:
+        return False
+    kind, target, params = actions[0].kind, actions[0].target, actions[0].params
+    if type(kind) is not str or type(target) is not str or target or type(params) is not tuple:
+        return False
+    template = templates.get(kind)
+    return (
+        template is not None
+        and not params
+        and not template.targeted
+        and not template.params
+        and type(text) is str
+        and len(text) <= MAX_TEXT
+        and text.isprintable()
+        and proposal.confidence is None
+        and type(proposal.claimed) is dict
+        and not proposal.claimed
     )
 
 

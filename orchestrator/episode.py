@@ -30,7 +30,7 @@ from orchestrator.runs import (
 from orchestrator.session import Session, StopFlag
 from orchestrator.spec import EpisodeResult, EpisodeSpec, Observer, Spent
 from orchestrator.stopwatch import Stopwatch
-from orchestrator.trace.events import Chain, Event
+from orchestrator.trace.events import Chain, Event, Head
 from orchestrator.trace.writer import TraceWriter
 from world.graders.registry import grade
 from world.graders.scorecard import Scorecard
@@ -125,29 +125,36 @@ def versions() -> dict[str, str]:
 
 
 class Opening(NamedTuple):
-    """What was claimed: run id, the state at step 0, its snapshot, the first trace line."""
+    """What was claimed: run id, the world at step 0, the first trace line, and the chain after."""
 
     run: str
     state: Any
     snapshot: Snapshot
     line: bytes
+    head: Head
+
+
+def open_world(room: Room, run: str = "") -> Opening:
+    """How an episode of this room begins; a pure function of the room."""
+    state = room.world.reset(room.scenario, [room.spec.seed])
+    chain = Chain()
+    line = chain.add(phases.start_event(room.header()))
+    return Opening(run, state, room.world.columns(state), line, chain.head)
 
 
 def claim_run(room: Room, store: WorldStore) -> Opening:
     """Claim a run id in the folder and in the store, and write run_started to both."""
-    state = room.world.reset(room.scenario, [room.spec.seed])
-    line = Chain().add(phases.start_event(room.header()))
-    snapshot = room.world.columns(state)
-    record = run_record(room, store)
+    opening = open_world(room)
+    record = run_record(room, store) if room.spec.out else {}
     stem = run_stem(room.scenario.name, room.spec.seed, room.protocol.name, room.config_digest)
     counter = 1
     while True:
         if room.spec.out:
-            run, counter = claim(Path(room.spec.out), stem, record, line, counter)
+            run, counter = claim(Path(room.spec.out), stem, record, opening.line, counter)
         else:
             run = f"{stem}.{counter}"
-        if store.create(episode_meta(room, run), snapshot, line):
-            return Opening(run, state, snapshot, line)
+        if store.create(episode_meta(room, run), opening.snapshot, opening.line):
+            return opening._replace(run=run)
         # Another folder of runs uses the same store: leave its episode alone and count on.
         if room.spec.out:
             _discard(Path(room.spec.out) / run)
@@ -156,8 +163,6 @@ def claim_run(room: Room, store: WorldStore) -> Opening:
 
 def begin(room: Room, store: WorldStore, held: Lease, opening: Opening) -> Session:
     """The session of a run that was claimed a moment ago."""
-    chain = Chain()
-    chain.add(phases.start_event(room.header()))
     session = Session(
         room=room,
         run=opening.run,
@@ -165,7 +170,7 @@ def begin(room: Room, store: WorldStore, held: Lease, opening: Opening) -> Sessi
         lease=held,
         state=opening.state,
         history=History(room.scenario),
-        chain=chain,
+        chain=Chain(opening.head),
         state_digest=opening.snapshot.digest,
     )
     if room.spec.out:

@@ -17,9 +17,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from orchestrator.episode import Opening, drive_to_end, episode_meta
+from orchestrator.episode import Opening, drive_to_end, episode_meta, open_world
 from orchestrator.lease import BRANCH, lease
-from orchestrator.phases import start_event
 from orchestrator.room import Room, build_room
 from orchestrator.runs import SCORECARD_FILE, TIMINGS_FILE, TRACE_FILE, read_record, write_record
 from orchestrator.session import Session, StopFlag, roll_digest
@@ -93,7 +92,7 @@ def resume_episode(
         writer.close()
         raise
     try:
-        opening = _opening(room)
+        opening = open_world(room, folder.name)
         opened.create(episode_meta(room, folder.name), opening.snapshot, opening.line)
         stored = opened.attach(folder.name, BRANCH)
         if stored.status != "open":
@@ -141,13 +140,6 @@ def _check_unchanged(room: Room, record: Mapping[str, Any]) -> None:
                 "a run can only be finished by the room that began it",
                 "Put the changed file back, or start a new run",
             )
-
-
-def _opening(room: Room) -> Opening:
-    """What the run was claimed with; a pure function of the room."""
-    state = room.world.reset(room.scenario, [room.spec.seed])
-    line = Chain().add(start_event(room.header()))
-    return Opening("", state, room.world.columns(state), line)
 
 
 def _attach(

@@ -46,8 +46,8 @@ class EpisodeSpec(BaseModel):
     protocol: str = DEFAULT_PROTOCOL
     no_deal: str = "weighted_score"
     disagreement: Literal["mean_legal", "projected_nop", "current"] = "mean_legal"
-    lookahead_steps: int = Field(default=1, ge=1, le=64)
-    samples: int = Field(default=0, ge=0, le=256)
+    lookahead_steps: int = Field(default=8, ge=1, le=64)
+    samples: int = Field(default=16, ge=0, le=256)
     driver: Literal["graph", "loop"] = "graph"
     store: str = "embedded"
     checkpointer: Literal["none", "sqlite", "redis"] = "none"

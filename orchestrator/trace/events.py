@@ -134,10 +134,14 @@ def _spell_dict(value: dict[str, Any]) -> str:
     try:
         for key in sorted(value):
             item = value[key]
-            if type(item) is float and item - item == 0.0:  # most items, so without a call
-                parts.append(_encode_text(key) + ":%.9g" % (item + 0.0))
+            kind = type(item)
+            # Texts and numbers are most items, so they are spelt without a further call.
+            if kind is str:
+                parts.append(f"{_encode_text(key)}:{_encode_text(item)}")
+            elif kind is float and item - item == 0.0:
+                parts.append(f"{_encode_text(key)}:{item + 0.0:.9g}")
             else:
-                parts.append(_encode_text(key) + ":" + spelling(type(item), _spell_other)(item))
+                parts.append(f"{_encode_text(key)}:{spelling(kind, _spell_other)(item)}")
     except TypeError:
         wrong = sorted(repr(key) for key in value if not isinstance(key, str))
         if not wrong:
