@@ -108,6 +108,22 @@ class Applied:
     step: int
 
 
+@dataclass(frozen=True, slots=True)
+class LiveEvent:
+    """One event seen before its step was committed. Never the record.
+
+    Attributes:
+        cursor: Place of this event; hand it to `WorldStore.watch` to go on after it.
+        fence: Fence of the writer; another fence than before means that the writer changed and
+            that uncommitted events of the old one are void.
+        data: The event, as `WorldStore.live` was given it.
+    """
+
+    cursor: str
+    fence: int
+    data: bytes
+
+
 class WorldStore(Protocol):
     """Where episodes live. Every method is synchronous and safe to retry.
 
@@ -126,6 +142,9 @@ class WorldStore(Protocol):
 
         Returns:
             False when the episode exists already (nothing was changed).
+
+        Raises:
+            ConfigError: The id cannot be one (blanks, braces, too long).
         """
         ...
 
@@ -141,7 +160,11 @@ class WorldStore(Protocol):
         """Take or renew the lease. The same holder keeps its fence; a new holder gets a higher one.
 
         Returns:
-            None while somebody else holds it.
+            None while somebody else holds it. A holder of this host that is known to have died
+            (its `leases.Holder` file is free) does not hold it any more.
+
+        Raises:
+            EpisodeMissingError: There is no such episode or branch.
         """
         ...
 
@@ -154,6 +177,11 @@ class WorldStore(Protocol):
     ) -> Applied:
         """Commit one step, all or nothing, in one round trip.
 
+        A step also renews a lease that has not lapsed, so that half of its time is always left.
+
+        A request that was applied before is answered ``DUP``, whatever happened since. A metric
+        or hidden scalar that `delta` does not name keeps its value.
+
         Raises:
             StaleWorldError: The world is ahead of ``expected_step``.
             BehindWorldError: The world is behind: acknowledged steps were lost.
@@ -161,6 +189,7 @@ class WorldStore(Protocol):
             EpisodeClosedError: The episode has ended.
             EpisodeMissingError: There is no such episode.
             StoreUnavailableError: No answer, or the server refuses to write; nothing was written.
+            WorldError: The call is malformed, for example cells outside their column.
         """
         ...
 
@@ -171,7 +200,10 @@ class WorldStore(Protocol):
         ...
 
     def log(self, episode: str, branch: str = "0", since: int = 0) -> Iterator[LogEntry]:
-        """Committed entries with step ≥ `since`, in order, in pages; the close comes last."""
+        """Committed entries with step ≥ `since`, in order, in pages; the close comes last.
+
+        A fork's log begins with its parent's, up to the step at which it left.
+        """
         ...
 
     def world(self, episode: str, branch: str = "0") -> Snapshot:
@@ -197,6 +229,9 @@ class WorldStore(Protocol):
     def journal(self, episode: str, branch: str, step: int, field: str, value: bytes) -> bytes:
         """Keep the first value written for a field of a step (replies of paid or slow seats).
 
+        Raises:
+            EpisodeClosedError: The branch has ended, and there is no such field.
+
         Returns:
             The value that stands: this one, or the one that was there first.
         """
@@ -207,7 +242,24 @@ class WorldStore(Protocol):
         ...
 
     def live(self, episode: str, branch: str, fence: int, events: Sequence[bytes]) -> None:
-        """Fire-and-forget events before the commit, bounded, non-authoritative."""
+        """Fire-and-forget events before the commit, bounded, non-authoritative.
+
+        Nothing is written unless somebody watched this branch in the last seconds, and nothing
+        is ever raised: a lost live event is not worth a step.
+        """
+        ...
+
+    def watch(
+        self, episode: str, branch: str, cursor: str = "", wait_s: float = 0.0
+    ) -> Sequence[LiveEvent]:
+        """Live events after `cursor` ("" is everything kept), and mark the branch as watched.
+
+        Args:
+            episode: Episode id.
+            branch: Branch id.
+            cursor: `LiveEvent.cursor` of the last event seen.
+            wait_s: Longest wait for the first event, in seconds; at most 2.
+        """
         ...
 
     def episodes(self, status: str | None = None) -> Sequence[Stored]:
@@ -215,7 +267,11 @@ class WorldStore(Protocol):
         ...
 
     def retain(self, episode: str, ttl_s: float) -> None:
-        """Let a closed episode expire after `ttl_s` seconds; 0 deletes it now."""
+        """Let a closed episode expire after `ttl_s` seconds; 0 deletes it now. A fork undoes it.
+
+        Raises:
+            WorldError: It is still open, or one of its branches is leased.
+        """
         ...
 
     def disconnect(self) -> None:

@@ -405,13 +405,20 @@ def _refusal(reading: Reading, inventory: Inventory) -> int:
 
 
 def _metrics(state: State, row: int) -> dict[str, float | None]:
+    hottest = state.hottest_percent(row)
     return {
         COST: significant(state.cost_nano[row] / rules.NANO),
         WASTE: significant(state.waste_nano[row] / rules.NANO),
-        SATURATION: significant(state.hottest_percent(row)),
+        # Nothing known is not 0 %: a bill without metrics says so.
+        SATURATION: significant(hottest) if hottest > 0.0 or _knows_use(state, row) else None,
         CARBON: significant(state.carbon_mg[row] / MG_PER_KG),
         REPEAT: significant(state.repeat_fraction[row]),
     }
+
+
+def _knows_use(state: State, row: int) -> bool:
+    cpu, memory = state.columns["cpu_percent"][row], state.columns["memory_percent"][row]
+    return not bool(np.isnan(cpu).all() and np.isnan(memory).all())
 
 
 def _stored(state: State, row: int) -> dict[str, float]:
