@@ -29,7 +29,7 @@ from pydantic_settings.exceptions import SettingsError
 
 from orchestrator.console.text import close_matches, plain, without_secrets
 from orchestrator.later import LATER_OPTIONS, LATER_SETTINGS, refusal
-from orchestrator.spec import DEFAULT_PROTOCOL, DEFAULT_SCENARIO, EpisodeSpec
+from orchestrator.spec import EpisodeSpec
 from world.errors import ConfigError
 from world.store.base import StoreSettings
 
@@ -40,6 +40,11 @@ _NOT_SETTINGS = frozenset({"WARROOM_DEBUG", "WARROOM_TEST_REDIS"})
 _ROLE = re.compile(r"[a-z][a-z0-9_-]{0,39}\Z")
 _PERSONA_SPLIT = re.compile(r"[;,\s]+(?=[a-z][a-z0-9_-]*=)")
 _SET_SPLIT = re.compile(r"[;,\s]+(?=[a-z][a-z0-9_-]*\.[\w.-]+=)")
+
+
+def _default(name: str) -> Any:
+    """The one default of a field that an episode spec has too."""
+    return EpisodeSpec.model_fields[name].default
 
 
 class Settings(BaseSettings):
@@ -75,21 +80,21 @@ class Settings(BaseSettings):
         frozen=True,
     )
 
-    scenario: str = Field(default=DEFAULT_SCENARIO, min_length=1, max_length=4096)
-    seed: int = Field(default=1, ge=0, lt=2**63)
+    scenario: str = Field(default=_default("scenario"), min_length=1, max_length=4096)
+    seed: int = Field(default=_default("seed"), ge=0, lt=2**63)
     steps: int | None = Field(default=None, ge=1, le=1_000_000)
     persona: Annotated[dict[str, str], NoDecode] = {}
     set: Annotated[tuple[str, ...], NoDecode] = ()
-    protocol: str = Field(default=DEFAULT_PROTOCOL, min_length=1, max_length=200)
-    no_deal: str = Field(default="weighted_score", min_length=1, max_length=200)
-    disagreement: Literal["mean_legal", "projected_nop", "current"] = "mean_legal"
-    lookahead_steps: int = Field(default=1, ge=1, le=64)
-    samples: int = Field(default=0, ge=0, le=256)
-    driver: Literal["graph", "loop"] = "graph"
+    protocol: str = Field(default=_default("protocol"), min_length=1, max_length=200)
+    no_deal: str = Field(default=_default("no_deal"), min_length=1, max_length=200)
+    disagreement: Literal["mean_legal", "projected_nop", "current"] = _default("disagreement")
+    lookahead_steps: int = Field(default=_default("lookahead_steps"), ge=1, le=64)
+    samples: int = Field(default=_default("samples"), ge=0, le=256)
+    driver: Literal["graph", "loop"] = _default("driver")
     store: str | None = Field(default=None, min_length=1, max_length=4096)
     redis_url: str | None = Field(default=None, min_length=1, max_length=4096)
-    checkpointer: Literal["none", "sqlite", "redis"] = "none"
-    out: str = Field(default="runs", max_length=4096)
+    checkpointer: Literal["none", "sqlite", "redis"] = _default("checkpointer")
+    out: str = Field(default=_default("out"), max_length=4096)
     log: Literal["auto", "live", "lines", "json", "quiet"] = "auto"
     personas: Annotated[tuple[str, ...], NoDecode] = ()
     state_dir: str | None = Field(default=None, min_length=1, max_length=4096)
