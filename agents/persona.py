@@ -37,6 +37,7 @@ __all__ = [
 
 FOLDER = Path(__file__).parent / "personas"
 MAX_EXTENDS = 16
+MAX_NAME = 120
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 _LIST_HINT = "List them: python run_warroom.py personas"
 
@@ -225,6 +226,7 @@ def _fault(item: Mapping[str, Any], chain: Sequence[Source]) -> tuple[int, str]:
     places = [(source.line_of(where), source) for source in chain]
     (line, _), source = max(places, key=lambda place: place[0][1])
     name = ".".join(str(part + 1 if isinstance(part, int) else part) for part in where)
+    name = name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
     return line, f"{source.path}:{line}: error: {name or 'the file'}: {message(item)}"
 
 

@@ -25,7 +25,7 @@ from orchestrator.session import Session, StopFlag, roll_digest
 from orchestrator.spec import EpisodeResult, EpisodeSpec, Observer, Spent
 from orchestrator.stopwatch import Stopwatch
 from orchestrator.trace.events import Chain
-from orchestrator.trace.reader import find_run
+from orchestrator.trace.reader import find_run, has_ended
 from orchestrator.trace.writer import TraceWriter
 from world.actions import parse_joint
 from world.errors import (
@@ -82,28 +82,23 @@ def resume_episode(
     record = read_record(folder)
     room = build_room(_spec_of(record, folder, store))
     _check_unchanged(room, record)
+    if has_ended(folder / TRACE_FILE):
+        return _finished(room, folder)
     settings = settings or StoreSettings()
-    writer = TraceWriter.resume(folder / TRACE_FILE)
-    try:
-        if writer.ended:
-            return _finished(room, folder, writer)
-        opened = open_store(room.spec.store, settings)
-    except BaseException:
-        writer.close()
-        raise
+    opened = open_store(room.spec.store, settings)
     try:
         opening = open_world(room, folder.name)
         opened.create(episode_meta(room, folder.name), opening.snapshot, opening.line)
-        stored = opened.attach(folder.name, BRANCH)
-        if stored.status != "open":
-            _fill_file(opened, folder.name, writer)
-            return _finished(room, folder, writer)
-        with lease(opened, folder.name, say) as held:
-            session = _attach(room, opened, held, opening, writer)
-            session.observer, session.stop = observer, stop or StopFlag()
-            return drive_to_end(session, settings, resumed_at=session.step)
+        try:
+            # The lease first: whoever holds it may be writing the file at this moment.
+            with lease(opened, folder.name, say) as held:
+                session = _attach(room, opened, held, opening, folder / TRACE_FILE)
+                session.observer, session.stop = observer, stop or StopFlag()
+                return drive_to_end(session, settings, resumed_at=session.step)
+        except EpisodeClosedError:
+            _fill_file(opened, folder.name, folder / TRACE_FILE)
+            return _finished(room, folder)
     finally:
-        writer.close()
         opened.disconnect()
 
 
@@ -142,13 +137,16 @@ def _check_unchanged(room: Room, record: Mapping[str, Any]) -> None:
             )
 
 
-def _attach(
-    room: Room, store: WorldStore, held: Lease, opening: Opening, writer: TraceWriter
-) -> Session:
-    """Bring world, file and store to the same step, and return the session that stands there."""
-    if writer.last_step < 0:
-        writer.append([opening.line])
-    _fill_file(store, held.episode, writer)
+def _attach(room: Room, store: WorldStore, held: Lease, opening: Opening, path: Path) -> Session:
+    """Bring world, file and store to the same step, and return the session that stands there.
+
+    Raises:
+        EpisodeClosedError: The episode ended in the meantime.
+    """
+    if (status := store.attach(held.episode, BRANCH).status) != "open":
+        raise EpisodeClosedError(f"run {held.episode} has ended: {status}")
+    _fill_file(store, held.episode, path)
+    writer = TraceWriter.resume(path)
     session = Session(
         room=room,
         run=held.episode,
@@ -156,24 +154,25 @@ def _attach(
         lease=held,
         state=opening.state,
         history=History(room.scenario),
-        chain=Chain(),
+        chain=Chain(writer.head),
         writer=writer,
-        stopwatch=Stopwatch(writer.path.with_name(TIMINGS_FILE)),
+        stopwatch=Stopwatch(path.with_name(TIMINGS_FILE)),
         state_digest=opening.snapshot.digest,
     )
-    _replay(session, _recorded(writer.path))
-    session.chain = Chain(writer.head)
+    _replay(session, _recorded(path))
     return session
 
 
-def _fill_file(store: WorldStore, run: str, writer: TraceWriter) -> None:
+def _fill_file(store: WorldStore, run: str, path: Path) -> None:
     """Append what the store acknowledged and the file does not have."""
-    for entry in store.log(run, BRANCH, since=writer.last_step + 1):
-        if entry.kind == "start" or writer.ended:
-            continue
-        if entry.kind == "step" and entry.step <= writer.last_step:
-            continue
-        writer.append(entry.payload.split(b"\n"))
+    with TraceWriter.resume(path) as writer:
+        for entry in store.log(run, BRANCH, since=max(writer.last_step, 0)):
+            if entry.kind == "start" and writer.last_step >= 0:
+                continue
+            if entry.kind == "step" and entry.step <= writer.last_step:
+                continue
+            if not writer.ended:
+                writer.append(entry.payload.split(b"\n"))
 
 
 def _recorded(path: Path) -> list[_Recorded]:
@@ -243,15 +242,17 @@ def _resend(
         ) from error
 
 
-def _finished(room: Room, folder: Path, writer: TraceWriter) -> EpisodeResult:
+def _finished(room: Room, folder: Path) -> EpisodeResult:
     """The result of a run that has ended already, read back from its trace."""
     rewards: list[float] = []
     metrics: dict[str, Any] = {}
     success_any = False
     ended: dict[str, Any] = {}
-    with writer.path.open("rb") as file:
+    sha = ""
+    with (folder / TRACE_FILE).open("rb") as file:
         for line in file:
             event = json.loads(line)
+            sha = event["sha"]
             if event["type"] == "grade":
                 rewards.append(float(event["data"]["reward"]))
                 success_any = success_any or event["data"]["success"]
@@ -282,6 +283,6 @@ def _finished(room: Room, folder: Path, writer: TraceWriter) -> EpisodeResult:
         violations=tuple(card["violations"]),
         usage=Spent(),
         trace=str(folder / TRACE_FILE),
-        trace_sha=writer.head.sha,
+        trace_sha=sha,
         scorecard=dict(card),
     )

@@ -47,11 +47,11 @@ Disagreement = Annotated[
     ),
 ]
 LookaheadSteps = Annotated[
-    str | None, typer.Option(metavar="H", help="Steps that an option is projected. [default: 1]")
+    str | None, typer.Option(metavar="H", help="Steps that an option is projected. [default: 8]")
 ]
 Samples = Annotated[
     str | None,
-    typer.Option(metavar="K", help="Belief samples; 0 is mean noise. [default: 0]"),
+    typer.Option(metavar="K", help="Belief samples; 0 is mean noise. [default: 16]"),
 ]
 Store = Annotated[
     str | None,

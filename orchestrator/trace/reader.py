@@ -10,7 +10,21 @@ from orchestrator.trace.links import Torn, scan
 from orchestrator.trace.runs import find_run, list_runs
 from world.errors import TraceError
 
-__all__ = ["find_run", "list_runs", "read"]
+__all__ = ["find_run", "has_ended", "list_runs", "read"]
+
+
+def has_ended(path: Path) -> bool:
+    """Whether a trace is whole: its last line is run_ended. Reads it, checked, to the end.
+
+    Raises:
+        SchemaVersionError: The trace is of another schema.
+        DigestMismatchError: A line was changed.
+        TraceError: This is no trace, or it cannot be read.
+    """
+    ended = False
+    for link in scan(path):
+        ended = not isinstance(link, Torn) and link.type == "run_ended"
+    return ended
 
 
 def read(path: Path) -> Iterator[Event]:

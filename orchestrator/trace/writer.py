@@ -9,13 +9,19 @@ cut off.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from orchestrator.trace.events import START, Head
 from orchestrator.trace.links import Torn, check_line, scan
-from world.errors import TraceError
+from world.errors import LeaseLostError, TraceError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
 
 
 class _Mark(NamedTuple):
@@ -98,7 +104,8 @@ class TraceWriter:
 
         Raises:
             DigestMismatchError: A line does not continue the chain; nothing is written.
-            TraceError: The disk refuses. What was written of this commit is cut off again.
+            LeaseLostError: Another process has written to the file.
+        TraceError: The disk refuses. What was written of this commit is cut off again.
         """
         mark = self._mark
         for number, line in enumerate(lines, start=mark.head.seq + 1):
@@ -106,14 +113,26 @@ class TraceWriter:
                 raise TraceError(f"{self.path} has ended", "no event follows run_ended")
             link = check_line(self.path, line, number, mark.end + len(line) + 1, mark.head)
             mark = _Mark(link.step, link.end, link.head, link.type == "run_ended")
-        try:
-            _write_all(self._descriptor, b"".join([line + b"\n" for line in lines]))
-            if durable:
-                os.fsync(self._descriptor)
-        except OSError as error:
-            self._cut()
-            raise _refused(self.path, error) from None
+        with _locked(self._descriptor):
+            self._check_alone()
+            try:
+                _write_all(self._descriptor, b"".join([line + b"\n" for line in lines]))
+                if durable:
+                    os.fsync(self._descriptor)
+            except OSError as error:
+                self._cut()
+                raise _refused(self.path, error) from None
         self._mark = mark
+
+    def _check_alone(self) -> None:
+        """A room that slept past its lease may wake up when another has taken the run over."""
+        size = os.fstat(self._descriptor).st_size
+        if size != self._mark.end:
+            raise LeaseLostError(
+                f"{self.path} was written by another process",
+                f"it has {size} bytes, this room left it at {self._mark.end}",
+                "Let that process finish, then resume the run if it is not over",
+            )
 
     def truncate_after_step(self, step: int) -> None:
         """Cut off everything after `step`, and run_ended in any case.
@@ -176,6 +195,19 @@ def _open(path: Path, flags: int) -> int:
         ) from None  # fmt: skip
     except OSError as error:
         raise _refused(path, error) from None
+
+
+@contextmanager
+def _locked(descriptor: int) -> Iterator[None]:
+    """Nobody else writes in between. The lock is held for one commit, never for a run."""
+    if fcntl is None:
+        yield
+        return
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
