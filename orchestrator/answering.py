@@ -31,7 +31,7 @@ def ask_now(persona: Persona, request: Request) -> Reply:
         return _settle(_in_thread(persona, request), persona, request)
     try:
         answer = persona.answer(request)
-        if inspect.isawaitable(answer):
+        if type(answer) is not Reply and inspect.isawaitable(answer):
             answer = asyncio.run(asyncio.wait_for(_as_coroutine(answer), _deadline(persona)))
         return _accepted(request, answer)
     except _PERSONA_FAULTS as error:

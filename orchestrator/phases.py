@@ -8,14 +8,14 @@ seats (`orchestrator.answering`) and hands the replies back through the session'
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.seat import is_journalled
 from orchestrator.replies import journal_field, read_reply, reply_data, write_reply
 from orchestrator.session import Session, joint_of, roll_digest
 from orchestrator.trace.events import Event
-from policies.records import Ask, Decision, Reply, Request, Usage
+from policies.records import Ask, Ballot, Candidate, Decision, Reply, Request, Usage
 from policies.table import Table, lay_table
 from world.actions import joint_id
 from world.errors import BehindWorldError, RoundLimitError
@@ -209,7 +209,8 @@ def _open_table(session: Session) -> None:
     session.table = table
     session.record("candidates", candidates_data(table, session.history.now))
     for ballot in table.context.ballots:
-        session.record("ballot", ballot_data(table, ballot.seat, replies[ballot.seat]), ballot.seat)
+        data = ballot_data(ballot, table.context.candidates, replies[ballot.seat])
+        session.record("ballot", data, ballot.seat)
     for ballot in table.context.ballots:
         for candidate, veto in ballot.vetoes.items():
             session.record(
@@ -320,19 +321,23 @@ def candidates_data(table: Table, seen: Observation) -> dict[str, Any]:
     return data
 
 
-def ballot_data(table: Table, seat: str, reply: Reply) -> dict[str, Any]:
+def ballot_data(ballot: Ballot, candidates: Sequence[Candidate], reply: Reply) -> dict[str, Any]:
     """Data of a ``ballot`` event."""
-    ballot = next(ballot for ballot in table.context.ballots if ballot.seat == seat)
-    ids = [candidate.id for candidate in table.context.candidates]
-    values = ballot.utilities.tolist()
-    known = [(value, name) for name, value in zip(ids, values, strict=True) if value == value]
     data: dict[str, Any] = {
         "proposals": [_proposal_data(proposal) for proposal in reply.proposals],
-        "utilities": {name: value for value, name in known},
-        "ranking": [name for value, name in sorted(known, key=lambda pair: (-pair[0], pair[1]))],
         "weight": ballot.weight,
         "abstains": ballot.abstains,
     }
+    if not ballot.abstains:
+        known = [
+            (value, candidate.id)
+            for candidate, value in zip(candidates, ballot.utilities.tolist(), strict=True)
+            if value == value
+        ]
+        data["utilities"] = {name: value for value, name in known}
+        data["ranking"] = [
+            name for value, name in sorted(known, key=lambda pair: (-pair[0], pair[1]))
+        ]
     if reply.fallback:
         data["fallback"] = reply.fallback
     return data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -89,7 +90,7 @@ def lay_table(
     found = scene.singles(proposals) if mandatory is None else _only(mandatory)
     shown = _project_singles(scene, found)
     combined = Composites()
-    if mandatory is None:
+    if mandatory is None and not scene.indifferent:
         combined = scene.composites(shown.candidates, shown.values, shown.abstains)
         shown = _with_composites(scene, shown, combined)
     vetoes, notices = scene.red_lines(shown.candidates, shown.projected)
@@ -186,6 +187,8 @@ def _only(action: Action) -> Singles:
 
 def _in_order(rows: NDArray[np.float64], order: Sequence[int]) -> NDArray[np.float64]:
     """Rows in id order; what was not projected is NaN."""
+    if len(rows) == len(order) and all(map(operator.eq, order, range(len(order)))):
+        return rows
     padded = np.full((len(order), rows.shape[1]), np.nan)
     padded[: len(rows)] = rows
     return padded[order]

@@ -29,12 +29,16 @@ class ScriptedPersona:
         seat: Its seat.
         entries: Step (1…) → what it does there.
         last: The last step of the script.
+        asynchronous: Whether every answer is an awaitable.
+        blocking: Whether some entry waits in the caller's thread.
     """
 
     spec: PersonaSpec
     seat: str
     entries: Mapping[int, ScriptStep]
     last: int
+    asynchronous: bool
+    blocking: bool
 
     @staticmethod
     def of(spec: PersonaSpec, seat: str) -> ScriptedPersona:
@@ -54,24 +58,15 @@ class ScriptedPersona:
                     "Give one of them another 'at'",
                 )
             entries[at] = entry
-        return ScriptedPersona(spec, seat, entries, max(entries, default=0))
-
-    @property
-    def blocking(self) -> bool:
-        """Whether some entry waits in the caller's thread."""
-        return not _script(self.spec).asynchronous and any(
-            entry.delay_s > 0 for entry in self.entries.values()
-        )
-
-    @property
-    def asynchronous(self) -> bool:
-        """Whether every answer is an awaitable."""
-        return _script(self.spec).asynchronous
+        asynchronous = _script(spec).asynchronous
+        waits = any(entry.delay_s > 0 for entry in entries.values())
+        last = max(entries, default=0)
+        return ScriptedPersona(spec, seat, entries, last, asynchronous, waits and not asynchronous)
 
     def answer(self, request: Request) -> Reply | Awaitable[Reply]:
         """Play the entry of this step."""
         entry = self.entry(request.step + 1)
-        if _script(self.spec).asynchronous:
+        if self.asynchronous:
             return _play_later(entry)
         if entry.delay_s:
             time.sleep(entry.delay_s)

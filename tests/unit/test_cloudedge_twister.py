@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random  # noqa: TID251 (the generator that is being imitated)
+import random
 
 import numpy as np
 import pytest

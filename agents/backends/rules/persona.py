@@ -24,6 +24,8 @@ def _rule(world: str, name: str) -> Rule:
         from agents.backends.rules.cloudedge import RULES as rules
     elif world == "finops":
         from agents.backends.rules.finops import RULES as rules
+    elif world == "aiops":
+        from agents.backends.rules.aiops import RULES as rules
     if name in rules:
         return rules[name]
     from agents.backends.rules.generic import greedy

@@ -159,7 +159,7 @@ def project(
         hot = np.where(laid.valid, rules.hottest_percent(cells), np.nan)
         result[:, :, step, 0] = sums["cost"] / rules.NANO
         result[:, :, step, 1] = sums["waste"] / rules.NANO
-        result[:, :, step, 2] = np.fmax(base.hottest, np.fmax.reduce(hot, axis=-1, initial=0.0))
+        result[:, :, step, 2] = np.fmax(base.hottest, np.fmax.reduce(hot, axis=-1, initial=np.nan))
         result[:, :, step, 3] = sums["carbon"] / MG_PER_KG
         result[:, :, step, 4] = (churn.sum(axis=-1) + laid.clashed[step]) / np.maximum(
             laid.asked[step], 1
@@ -174,7 +174,7 @@ class _Base(NamedTuple):
 
     Attributes:
         totals: Name → int64 [K].
-        hottest: float64 [P], hottest known row that the plan does not touch; 0 for none.
+        hottest: float64 [P], hottest known row that the plan does not touch; NaN for none.
     """
 
     totals: dict[str, NDArray[np.int64]]
@@ -188,13 +188,13 @@ class _Base(NamedTuple):
             "carbon": state.carbon_mg[:looked],
         }
         hot = np.fmax(state.columns["cpu_percent"][0], state.columns["memory_percent"][0])
-        hot = np.where(np.isnan(hot), 0.0, hot)
+        hot = np.where(np.isnan(hot), -np.inf, hot)
         most = min(len(hot), laid.rows.shape[1] + 1)
         top = np.argpartition(hot, len(hot) - most)[len(hot) - most :]
         top = top[np.argsort(-hot[top], kind="stable")]
         touched = ((laid.rows[:, :, None] == top) & laid.valid[:, :, None]).any(axis=1)
-        hottest = np.where(touched, 0.0, hot[top]).max(axis=1)
-        return _Base(totals, hottest)
+        hottest = np.where(touched, -np.inf, hot[top]).max(axis=1)
+        return _Base(totals, np.where(np.isneginf(hottest), np.nan, hottest))
 
 
 def _check_continuation(
