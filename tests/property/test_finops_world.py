@@ -1,8 +1,8 @@
 """The native FinOps world under random play."""
 
-from __future__ from collections.abc import Mapping
-import annotations
+from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -209,7 +209,9 @@ def test_one_step_ahead_a_generated_world_projects_what_then_happens_unless_answ
         after, _, _ = world.step(state, plan[0])
         metrics = world.observe(after).metrics
         expected = measured(world, metrics)
-        assert table[0, number, 0, 0].tolist() == pytest.approx(expected, rel=1e-8, abs=1e-9, nan_ok=True)
+        assert table[0, number, 0, 0].tolist() == pytest.approx(
+            expected, rel=1e-8, abs=1e-9, nan_ok=True
+        )
 
 
 @settings(max_examples=20, deadline=None)
