@@ -23,6 +23,10 @@ def grade(scenario: Scenario, steps: Sequence[GradedStep]) -> Scorecard:
         from world.graders import finops
 
         return finops.grade(scenario, steps)
+    if scenario.world == "aiops":
+        from world.graders import aiops
+
+        return aiops.grade(scenario, steps)
     return time_in_target(steps)
 
 
