@@ -9,6 +9,12 @@ from world.errors import UnknownNameError
 from world.model import Scenario, World
 
 
+def _cloud(scenario: Scenario) -> World[Any]:
+    from world.worlds.cloud import make
+
+    return make(scenario)
+
+
 def _cloudedge(scenario: Scenario) -> World[Any]:
     from world.worlds.cloudedge import make
 
@@ -21,8 +27,16 @@ def _finops(scenario: Scenario) -> World[Any]:
     return make(scenario)
 
 
+def _aiops(scenario: Scenario) -> World[Any]:
+    from world.worlds.aiops import make
+
+    return make(scenario)
+
+
 _MAKERS: dict[str, tuple[str, Callable[[Scenario], World[Any]]]] = {
+    "cloud": ("A mechanistic cloud: queues, prices, watts, waste and incidents", _cloud),
     "cloudedge": ("Latency, cost and carbon of one fleet through crises", _cloudedge),
+    "aiops": ("Incidents with a hidden cause to find, fix and stabilise", _aiops),
     "finops": ("An inventory to clean up, right-size and keep alive", _finops),
 }
 

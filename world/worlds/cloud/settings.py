@@ -1,0 +1,289 @@
+"""The numbers of a cloud scenario, checked once, and the layout that follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from world.errors import ScenarioError
+from world.model import Scenario
+from world.worlds.cloud.services import CATALOGUE, ServiceSpec
+from world.worlds.cloud.tables import PowerModel, region_code
+
+LATENCY = "latency_ms"
+COST = "cost_usd_per_hour"
+CARBON = "carbon_kg_per_day"
+ERRORS = "error_fraction"
+WASTE = "waste_usd_per_hour"
+REPEAT = "repeat_fraction"
+METRICS = (LATENCY, COST, CARBON, ERRORS, WASTE, REPEAT)
+
+MAX_ACTIONS = 3
+"""Most actions applied together in one step."""
+
+
+class Start(BaseModel):
+    """Where every seed starts, within 5 %."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    latency_ms: float = Field(gt=20, lt=2000)
+    cost_usd_per_hour: float = Field(gt=1, lt=1e5)
+    carbon_kg_per_day: float = Field(gt=1, lt=1e5)
+
+
+class TracePoint(BaseModel):
+    """One hour of a demand trace."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    hour: int = Field(ge=0, le=100_000)
+    service: str
+    rps: float = Field(ge=0, le=1e9)
+
+
+class Params(BaseModel):
+    """``[params]`` of a cloud scenario.
+
+    Attributes:
+        services: Names from the service catalogue, callers before callees.
+        home_region: Where everything runs at the start.
+        regions: Further regions that every seed has.
+        drawn_regions: How many more each seed draws from `region_pool`.
+        region_pool: Regions to draw from.
+        rows: Resources that exist at the start.
+        start: What the start is calibrated to.
+        slo_p95_ms: 95th percentile that each service with users must hold.
+        slo_error_fraction: Errors that each service with users may make.
+        timeout_s: Clients leave after this wait.
+        dt_minutes: Length of a step.
+        arrival_cv2: Squared coefficient of variation of the time between requests.
+        retry_fraction: Failed requests that come again in the next step.
+        demand_amplitude: Of the daily sine.
+        demand_noise: Standard deviation of the AR(1) noise.
+        bursts_per_day: Mean number of bursts per service.
+        incidents: Incidents per episode.
+        overlapping: Whether incidents may overlap.
+        cascading: Whether a failing service slows those that call it.
+        noise_fraction: Standard deviation of the measurement noise, relative.
+        lag_steps: Steps by which measurements are late.
+        missing_fraction: Measurements that do not arrive.
+        fail_scale: Factor on the odds that an action fails.
+        decoy_fraction: Extra resources that look unused and are needed, share of the rows.
+        unknown_tag_fraction: Resources whose tags could not be read.
+        unknown_essential_fraction: Resources of which nobody knows whether they are needed.
+        grace_steps: Steps between marking a resource and removing it.
+        waste_fraction: Share of the starting cost that nobody needs, as storage or idle machines.
+        power_model: ``ccf`` or ``teads``.
+        embodied: Whether carbon counts the making of the machines.
+        demand_trace: Requests by hour and service instead of the generated demand.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    services: tuple[str, ...] = Field(min_length=1, max_length=16)
+    home_region: str
+    regions: tuple[str, ...] = ()
+    drawn_regions: int = Field(default=0, ge=0, le=8)
+    region_pool: tuple[str, ...] = ()
+    rows: int = Field(ge=12, le=5000)
+    start: Start
+    slo_p95_ms: float = Field(default=150.0, gt=0, le=10_000)
+    slo_error_fraction: float = Field(default=0.01, gt=0, lt=1)
+    timeout_s: float = Field(default=1.0, gt=0.05, le=60)
+    dt_minutes: float = Field(default=5.0, gt=0.5, le=60)
+    arrival_cv2: float = Field(default=1.5, ge=0, le=20)
+    retry_fraction: float = Field(default=0.2, ge=0, le=0.5)
+    demand_amplitude: float = Field(default=0.25, ge=0, le=0.9)
+    demand_noise: float = Field(default=0.02, ge=0, le=0.3)
+    bursts_per_day: float = Field(default=1.0, ge=0, le=50)
+    incidents: int = Field(default=0, ge=0, le=12)
+    overlapping: bool = False
+    cascading: bool = False
+    noise_fraction: float = Field(default=0.0, ge=0, le=0.5)
+    lag_steps: int = Field(default=0, ge=0, le=2)
+    missing_fraction: float = Field(default=0.0, ge=0, le=0.9)
+    fail_scale: float = Field(default=0.0, ge=0, le=10)
+    decoy_fraction: float = Field(default=0.0, ge=0, le=0.3)
+    unknown_tag_fraction: float = Field(default=0.0, ge=0, le=0.9)
+    unknown_essential_fraction: float = Field(default=0.0, ge=0, le=0.9)
+    grace_steps: int = Field(default=0, ge=0, le=200)
+    waste_fraction: float = Field(default=0.24, ge=0.02, le=0.6)
+    power_model: PowerModel = "ccf"
+    embodied: bool = False
+    demand_trace: tuple[TracePoint, ...] = ()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A scenario's numbers and the layout of its rows.
+
+    Rows stand in this order: the pool of service s in region slot g at s·G + g; then one database
+    per service; one load balancer per service; one cache per service; then everything else, in
+    an order that each seed shuffles. Pools without instances are places that a service may move
+    to; they are no resources yet.
+
+    Attributes:
+        scenario: The scenario.
+        params: Its checked numbers.
+        services: What each service is, in order.
+        regions: Number of region slots G.
+        extras: Rows beyond the tiers.
+    """
+
+    scenario: Scenario
+    params: Params
+    services: tuple[ServiceSpec, ...]
+    regions: int
+    extras: int
+
+    @staticmethod
+    def of(scenario: Scenario) -> Settings:
+        """Check a scenario.
+
+        Raises:
+            ScenarioError: A number or name is missing, unknown or out of range.
+        """
+        try:
+            params = Params.model_validate(dict(scenario.params))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise _fault(scenario, f"params.{where}: {first['msg']}", "", "Correct it") from error
+        unknown = [name for name in params.services if name not in CATALOGUE]
+        if unknown:
+            raise _fault(
+                scenario,
+                f"there is no service {unknown[0]!r}",
+                f"services are {', '.join(CATALOGUE)}",
+                "Correct params.services",
+            )
+        if len(set(params.services)) != len(params.services):
+            raise _fault(scenario, "a service is named twice", "", "Correct params.services")
+        services = tuple(CATALOGUE[name] for name in params.services)
+        if all(service.batch for service in services):
+            raise _fault(scenario, "no service has users", "latency needs one", "Add web")
+        fixed = (params.home_region, *params.regions)
+        for name in (*fixed, *params.region_pool):
+            region_code(name)
+        pool = [name for name in params.region_pool if name not in fixed]
+        if len(set(pool)) < params.drawn_regions or len(set(fixed)) != len(fixed):
+            raise _fault(
+                scenario,
+                f"{params.drawn_regions} regions cannot be drawn from {sorted(set(pool))}",
+                "every region slot is another region",
+                "Correct params.regions, drawn_regions and region_pool",
+            )
+        for metric in (LATENCY, COST, CARBON):
+            if metric not in scenario.targets:
+                raise _fault(scenario, f"there is no target for {metric}", "", "Add it")
+        for point in params.demand_trace:
+            if point.service not in params.services:
+                raise _fault(
+                    scenario, f"the demand trace names {point.service!r}", "no such service", ""
+                )
+        regions = len(fixed) + params.drawn_regions
+        tiers = len(services) * 4
+        if params.rows < tiers + 4:
+            raise _fault(
+                scenario,
+                f"{params.rows} rows are too few for {len(services)} services",
+                f"their tiers take {tiers}",
+                f"Write rows = {tiers + 8} or more",
+            )
+        return Settings(scenario, params, services, regions, params.rows - tiers)
+
+    @property
+    def s(self) -> int:
+        """Number of services S."""
+        return len(self.services)
+
+    @property
+    def pools(self) -> int:
+        """Number of pool rows S·G."""
+        return self.s * self.regions
+
+    @property
+    def queues(self) -> int:
+        """Number of queue rows: pools and databases."""
+        return self.pools + self.s
+
+    @property
+    def tiers(self) -> int:
+        """Number of tier rows: queues, load balancers, caches."""
+        return self.queues + 2 * self.s
+
+    @property
+    def rows(self) -> int:
+        """All rows R, places without instances included."""
+        return self.tiers + self.extras
+
+    @property
+    def dt_s(self) -> float:
+        """Length of a step, s."""
+        return self.params.dt_minutes * 60.0
+
+    @property
+    def dt_h(self) -> float:
+        """Length of a step, h."""
+        return self.params.dt_minutes / 60.0
+
+    @cached_property
+    def hour_steps(self) -> int:
+        """Steps in an hour, at least 1."""
+        return max(1, round(1.0 / self.dt_h))
+
+    @cached_property
+    def batch(self) -> NDArray[np.bool_]:
+        """Which services are batch work, bool [S]."""
+        return np.array([service.batch for service in self.services])
+
+    @cached_property
+    def batch_index(self) -> NDArray[np.intp]:
+        """Numbers of the batch services."""
+        return np.flatnonzero(self.batch)
+
+    @cached_property
+    def queue_service(self) -> NDArray[np.intp]:
+        """Service of each queue row, int [Q]."""
+        pools = np.repeat(np.arange(self.s), self.regions)
+        return np.concatenate([pools, np.arange(self.s)])
+
+    @cached_property
+    def calls(self) -> tuple[tuple[int, int, float], ...]:
+        """(caller, callee, share of requests that call), callers in descending order."""
+        place = {service.name: at for at, service in enumerate(self.services)}
+        edges = [
+            (caller, place[name], share)
+            for caller, service in enumerate(self.services)
+            for name, share in service.calls
+            if place.get(name, -1) > caller
+        ]
+        return tuple(sorted(edges, key=lambda edge: -edge[0]))
+
+    def per_service(self, field: str) -> NDArray[np.float64]:
+        """One number of the service catalogue, float64 [S]."""
+        return np.array([float(getattr(service, field)) for service in self.services])
+
+    @cached_property
+    def trace(self) -> NDArray[np.float64] | None:
+        """float64 [hours, S]: requests per second of the demand trace, held between points."""
+        points = self.params.demand_trace
+        if not points:
+            return None
+        hours = max(point.hour for point in points) + 1
+        table = np.full((hours, self.s), np.nan)
+        for point in points:
+            table[point.hour, self.params.services.index(point.service)] = point.rps
+        for hour in range(1, hours):
+            table[hour] = np.where(np.isnan(table[hour]), table[hour - 1], table[hour])
+        known: NDArray[np.float64] = np.nan_to_num(table)
+        return known
+
+
+def _fault(scenario: Scenario, what: str, why: str, fix: str) -> ScenarioError:
+    return ScenarioError(f"scenario {scenario.name!r}: {what}", why, fix)
