@@ -1,7 +1,7 @@
 """Run every benchmark script and put their figures into one document.
 
 A benchmark is a script in ``benchmarks/`` that prints one JSON object, name → figure, a figure
-being ``{value, unit, reference, ratio, n}``; what a figure lacks is null. Each script runs in a
+being ``{value, unit, reference, ratio, target, n}``; what a figure lacks is null. Each script runs in a
 process of its own, one after the other, so that none is measured beside another.
 """
 
@@ -23,7 +23,7 @@ from world.errors import UnknownNameError
 
 FOLDER = ROOT / "benchmarks"
 _NEEDED = frozenset({"value", "unit"})
-_FIGURE = ("value", "unit", "reference", "ratio", "n")
+_FIGURE = ("value", "unit", "reference", "ratio", "target", "n")
 _GUARD = 'if __name__ == "__main__"'
 _TIME_LIMIT_S = 900
 _PACKAGES = ("numpy", "langgraph", "redis", "pydantic")
