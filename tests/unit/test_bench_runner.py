@@ -46,6 +46,6 @@ def test_figures_of_all_scripts_stand_in_one_document_and_faults_beside_them(fol
 def test_one_benchmark_can_be_named_and_a_misspelt_one_is_refused(folder: Path) -> None:
     result = run_benchmarks(["good"], lambda text: None, folder)
     assert result["errors"] == {}
-    assert result["one"] == {**json.loads(FIGURE), "reference": None}
+    assert result["one"] == {**json.loads(FIGURE), "reference": None, "target": None}
     with pytest.raises(UnknownNameError, match="Did you mean good"):
         run_benchmarks(["god"], lambda text: None, folder)
