@@ -13,24 +13,29 @@ from __future__ import annotations
 
 import hashlib
 import math
+import threading
 from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_M0 = np.uint64(0xD2511F53)
-_M1 = np.uint64(0xCD9E8D57)
-_W0 = np.uint64(0x9E3779B9)
-_W1 = np.uint64(0xBB67AE85)
-_MASK = np.uint64(0xFFFFFFFF)
-_SHIFT = np.uint64(32)
+# Constants as arrays: a NumPy scalar is converted anew by every call that meets it.
+_M0 = np.array(0xD2511F53, dtype=np.uint64)
+_M1 = np.array(0xCD9E8D57, dtype=np.uint64)
+_W0 = np.array(0x9E3779B9, dtype=np.uint64)
+_W1 = np.array(0xBB67AE85, dtype=np.uint64)
+_MASK = np.array(0xFFFFFFFF, dtype=np.uint64)
+_SHIFT = np.array(32, dtype=np.uint64)
 _ROUNDS = 10
-# (word >> 8 + ½)·2⁻²⁴ is (word with its low byte replaced by 128)·2⁻³², exactly.
-_TOP24 = np.uint64(0xFFFFFF00)
-_HALF = np.uint64(0x80)
-_TILE_LANES = 16384  # six buffers of 128 KiB: the rounds stay in a core's L2 cache
-_TILE_COLUMNS = 2048  # where rows repeat a key, its schedule is made once for all of them
+# (word >> 8 + ½)·2⁻²⁴ is (word with its low byte replaced by 128)·2⁻³², exactly. As the low bits
+# of a double between 2²⁰ and 2²⁰ + 1 those 32 bits count 2⁻³² each, so that taking 2²⁰ away is
+# the whole conversion.
+_TOP24 = np.array(0xFFFFFF00, dtype=np.uint64)
+_BASE = np.array(2.0**20)
+_BASE_AND_HALF = np.asarray(_BASE.view(np.uint64) | np.uint64(0x80))
+_TILE_LANES = 16384  # three pairs of buffers of 128 KiB: the rounds stay in a core's L2 cache
+_TILE_COLUMNS = 4096  # where rows repeat a key, its schedule is made once for all of them
 
 Words = NDArray[np.uint32]
 Floats = NDArray[np.float64]
@@ -109,43 +114,61 @@ def _table(part: Part, leading: tuple[int, ...]) -> Part:
     return np.broadcast_to(part, (*leading, columns)).reshape(-1, columns)
 
 
-def _tile(parts: list[Part], out: NDArray[Any]) -> None:
-    """Ten rounds over one tile, in place.
+class _Scratch(threading.local):
+    """Buffers of the rounds, one set per thread: fresh memory would cost as much as two rounds."""
 
-    The first round runs on the parts before they are spread over the lanes. After it, a product
-    keeps its high half when it becomes word 1 or 3: the mask after the exclusive-or clears that
-    half and the carry of the key together.
+    def __init__(self) -> None:
+        size = 6 * _TILE_LANES
+        memory = np.empty(size + 8, dtype=np.uint64)
+        # On a cache line's boundary the exclusive-ors are a quarter faster.
+        first = -memory.ctypes.data % 64 // 8
+        self._lanes = memory[first : first + size]
+
+    def pairs(self, shape: tuple[int, ...]) -> NDArray[np.uint64]:
+        """Three pairs of buffers: uint64 (3, 2, *shape)."""
+        return self._lanes[: 6 * math.prod(shape)].reshape(3, 2, *shape)
+
+
+_scratch = _Scratch()
+
+
+def _tile(parts: list[Part], out: NDArray[Any]) -> None:
+    """Ten rounds over one tile.
+
+    Words 0 and 2 are one pair of buffers and words 1 and 3 the other, so that most calls do two
+    words. A product keeps its high half when it becomes word 1 or 3, and a key its carries: one
+    mask before the next products clears both from words 0 and 2.
     """
     multiply, shift, xor, mask = np.multiply, np.right_shift, np.bitwise_xor, np.bitwise_and
     e0, e1, e2, e3, k0, k1 = parts
-    c0, c1, c2, c3, p0, p1 = np.empty((6, *out.shape[1:]), dtype=np.uint64)
-    c1[...] = e2 * _M1
-    c3[...] = e0 * _M0
-    xor((e2 * _M1 >> _SHIFT) ^ e1, k0, c0)
-    xor((e0 * _M0 >> _SHIFT) ^ e3, k1, c2)
-    for _ in range(_ROUNDS - 1):
-        k0 = k0 + _W0
-        k1 = k1 + _W1
-        multiply(c0, _M0, p0)
-        multiply(c2, _M1, p1)
-        shift(p1, _SHIFT, c0)
-        xor(c0, c1, c0)
+    even, odd, products = _scratch.pairs(out.shape[1:])
+    c0, c2 = even
+    # The first two rounds run on the parts before they are spread over the lanes.
+    p0, p1 = e0 * _M0, e2 * _M1
+    first = (p1 >> _SHIFT) ^ e1 ^ k0
+    p0, p1, c1, c3 = first * _M0, ((p0 >> _SHIFT) ^ e3 ^ k1) * _M1, p1, p0
+    k0, k1 = k0 + _W0, k1 + _W1
+    xor((p1 >> _SHIFT) ^ k0, c1, c0)
+    xor(p0 >> _SHIFT, c3 ^ k1, c2)
+    odd[0], odd[1] = p1, p0
+    for _ in range(_ROUNDS - 2):
+        k0 += _W0
+        k1 += _W1
+        mask(even, _MASK, even)
+        multiply(c2, _M1, products[0])
+        multiply(c0, _M0, products[1])
+        shift(products, _SHIFT, even)
+        xor(even, odd, even)
         xor(c0, k0, c0)
-        mask(c0, _MASK, c0)
-        shift(p0, _SHIFT, c2)
-        xor(c2, c3, c2)
         xor(c2, k1, c2)
-        mask(c2, _MASK, c2)
-        c1, p1 = p1, c1
-        c3, p0 = p0, c3
-    for row, word in zip(out, (c0, c1, c2, c3), strict=True):
+        odd, products = products, odd
+    for start, pair in enumerate((even, odd)):
         if out.dtype == np.uint32:
-            mask(word, _MASK, word)
-            row[...] = word
+            out[start::2] = pair
         else:
-            mask(word, _TOP24, word)
-            np.bitwise_or(word, _HALF, word)
-            multiply(word.view(np.int64), 2.0**-32, row)
+            mask(pair, _TOP24, pair)
+            np.bitwise_or(pair, _BASE_AND_HALF, pair)
+            np.subtract(pair.view(np.float64), _BASE, out[start::2])
 
 
 def words(
@@ -173,7 +196,10 @@ def _address(
     parts = tuple(np.asarray(part, dtype=np.uint64) for part in counter)
     seeds = np.asarray(seed, dtype=np.uint64)
     shape = np.broadcast_shapes(seeds.shape, *(part.shape for part in parts))
-    return parts, (np.asarray(seeds & _MASK), np.asarray(seeds >> _SHIFT)), shape
+    low, high = seeds & _MASK, seeds >> _SHIFT
+    if high.size > 1 and not high.any():
+        high = np.zeros((), dtype=np.uint64)  # seeds below 2³² share it: one key word for all
+    return parts, (np.asarray(low), np.asarray(high)), shape
 
 
 def uniforms(
@@ -186,6 +212,28 @@ def uniforms(
     """
     counter, key, shape = _address(seed, entity, stream, step, replica)
     return _fill(counter, key, shape, np.empty((4, *shape), np.float64))
+
+
+def uniform_rows(
+    seeds: NDArray[np.uint64], entity: int, stream: int, steps: ArrayLike, replica: ArrayLike = 0
+) -> Floats:
+    """`uniforms` of several steps of a batch, where a step's four rows lie side by side.
+
+    Args:
+        seeds: uint64 [B].
+        entity: As in `uniforms`.
+        stream: As in `uniforms`.
+        steps: [R].
+        replica: 0, or one per seed.
+
+    Returns:
+        float64 [R, 4, B]: what `uniforms` gives, in the order in which a batch reads it.
+    """
+    when = np.asarray(steps)[:, None]
+    counter, key, shape = _address(seeds, entity, stream, when, replica)
+    drawn = np.empty((shape[0], 4, shape[1]))
+    _fill(counter, key, shape, drawn.swapaxes(0, 1))
+    return drawn
 
 
 def uniforms53(

@@ -74,9 +74,9 @@ def test_a_batch_equals_its_worlds_stepped_alone(
 @pytest.mark.parametrize("name", ["hard", "seed/hard"])
 def test_a_wide_batch_equals_its_rows_through_every_crisis(name: str) -> None:
     world = world_of(name)
-    count = 300
+    count = 303  # no multiple of what is looked up at once
     batch = world.reset(world.scenario, range(count))
-    rows = (0, 1, 150, 299)
+    rows = (0, 1, 150, 299, 302)
     singles = {row: world.reset(world.scenario, [row]) for row in rows}
     for step in range(30):
         assert isinstance(batch, Many)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -90,3 +92,26 @@ def test_integers_cover_both_ends_and_nothing_beyond() -> None:
 def test_a_channel_is_the_same_in_every_process() -> None:
     assert noise.channel("cloudedge.action") == 0xF8741247
     assert noise.channel("cloudedge.crisis") == 0x39739F4C
+
+
+def test_rows_of_steps_are_the_uniforms_of_every_step() -> None:
+    seeds, steps = np.arange(5000, dtype=np.uint64) << np.uint64(30), np.arange(3, 9)
+    rows = noise.uniform_rows(seeds, 0, 3, steps, 2)
+    assert rows.shape == (6, 4, 5000)
+    assert rows.flags.c_contiguous
+    assert np.array_equal(rows, np.moveaxis(noise.uniforms(seeds, 0, 3, steps[:, None], 2), 0, 1))
+
+
+def test_seeds_that_share_their_high_word_draw_what_they_draw_alone() -> None:
+    seeds = np.arange(40) * 77
+    together = noise.words(np.append(seeds, 2**40), 0, 5, 1)
+    assert np.array_equal(noise.words(seeds, 0, 5, 1), together[:, :-1])
+
+
+def test_threads_that_draw_at_the_same_time_do_not_disturb_each_other() -> None:
+    seeds = [np.arange(20000) + 10**6 * number for number in range(4)]
+    alone = [noise.uniforms(each, 0, 3, 1) for each in seeds]
+    with ThreadPoolExecutor(4) as pool:
+        drawn = list(pool.map(lambda each: noise.uniforms(each, 0, 3, 1), seeds * 5))
+    for number, got in enumerate(drawn):
+        assert np.array_equal(got, alone[number % 4])

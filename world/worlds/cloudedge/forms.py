@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from world.errors import InadmissibleActionError
 from world.model import Scenario
 from world.worlds.cloudedge.rules import CRISIS_RESPONSE, EFFECTS, Settings, response
-from world.worlds.cloudedge.state import Episode, Many, RowTape, Single, Tape
+from world.worlds.cloudedge.state import NO_ANSWERS, Answers, Episode, Many, RowTape, Single, Tape
 from world.worlds.cloudedge.tapes import (
     CounterRows,
     CounterTape,
@@ -60,8 +60,7 @@ def first_states(scenario: Scenario, settings: Settings, seeds: NDArray[np.uint6
         np.zeros(batch, dtype=np.int32),
         np.zeros(batch, dtype=np.bool_),
         np.full(batch, -1, dtype=np.int32),
-        np.zeros(batch),
-        np.zeros(batch, dtype=np.bool_),
+        NO_ANSWERS,
         np.zeros(batch, dtype=np.uint8),
         settings.base_steps + offsets,
         word,
@@ -96,7 +95,8 @@ def as_single(state: Many, row: int, only: bool = False) -> Single:
         tape = MeanTape()
     effect = None
     if code == CRISIS_RESPONSE:
-        effect = response(float(state.servers[row]), bool(state.hydro[row]))
+        servers, hydro = state.answers.of(np.array([row]))
+        effect = response(float(servers[0]), bool(hydro[0]))
     elif code >= 0:
         effect = EFFECTS[code]
     latency, cost, carbon = state.metrics[:, row].tolist()
@@ -127,6 +127,10 @@ def as_many(state: Single) -> Many:
         base, jitter = settings.base_steps, settings.jitter_steps
         tape = CounterRows(seeds, base, jitter, episode.tape.replica)
     values = (state.latency_ms, state.cost_usd_per_hour, state.carbon_index)
+    answers = NO_ANSWERS
+    if effect is not None and effect.code == CRISIS_RESPONSE:
+        servers, hydro = np.array([effect.servers]), np.array([effect.hydro])
+        answers = Answers(np.zeros(1, dtype=np.intp), servers, hydro, full=False)
     return Many(
         episode.scenario,
         settings,
@@ -137,8 +141,7 @@ def as_many(state: Single) -> Many:
         np.array([state.stable_steps], dtype=np.int32),
         np.array([state.crisis]),
         np.array([-1 if effect is None else effect.code], dtype=np.int32),
-        np.array([0.0 if effect is None else effect.servers]),
-        np.array([effect is not None and effect.hydro]),
+        answers,
         np.array([state.verdict], dtype=np.uint8),
         np.array([state.next_crisis_step], dtype=np.int64),
         np.array([state.word], dtype=np.int64),

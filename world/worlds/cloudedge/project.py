@@ -34,8 +34,18 @@ from world.worlds.cloudedge.rules import (
     Settings,
     advance,
     response,
+    rises_of,
 )
-from world.worlds.cloudedge.state import Episode, Floats, Many, Rows, Single, State
+from world.worlds.cloudedge.state import (
+    NO_ANSWERS,
+    Answers,
+    Episode,
+    Floats,
+    Many,
+    Rows,
+    Single,
+    State,
+)
 from world.worlds.cloudedge.tapes import CounterRows, MeanTape, offsets_of
 
 _BELIEF: Final = noise.channel("cloudedge.belief")
@@ -168,12 +178,19 @@ def _repeat(single: Single, samples: int, next_crisis_steps: NDArray[np.int64]) 
         np.full(samples, single.stable_steps, dtype=np.int32),
         np.full(samples, single.crisis),
         np.full(samples, -1 if effect is None else effect.code, dtype=np.int32),
-        np.full(samples, 0.0 if effect is None else effect.servers),
-        np.full(samples, effect is not None and effect.hydro),
+        _answers(effect, samples),
         np.full(samples, single.verdict, dtype=np.uint8),
         next_crisis_steps,
         np.zeros(samples, dtype=np.int64),
     )
+
+
+def _answers(effect: Effect | None, samples: int) -> Answers:
+    """The last action of K copies as answers to a crisis: all of them, or none."""
+    if effect is None or effect.code != CRISIS_RESPONSE:
+        return NO_ANSWERS
+    servers, hydro = np.full(samples, effect.servers), np.full(samples, effect.hydro)
+    return Answers(np.arange(samples), servers, hydro, full=False)
 
 
 class _ImaginedRows:
@@ -218,7 +235,8 @@ class _ImaginedRows:
         rows = struck.nonzero()[0]
         ahead = step - self._first_step
         sample = rows % self._offsets.shape[1]
-        return rows, self._shocks[ahead][:, sample], self._offsets[ahead][sample], word
+        rises = rises_of(self._shocks[ahead][:, sample])
+        return rows, rises, self._offsets[ahead][sample], word
 
 
 def _noise(
@@ -343,7 +361,7 @@ def _project_rows(
         if ahead:
             _revise(state, out[ahead - 1], kinds, servers, hydro, continuation, variant)
         rows = np.flatnonzero(kinds == CRISIS_RESPONSE)
-        state = advance_rows(state, kinds, rows, servers[rows], hydro[rows])
+        state = advance_rows(state, kinds, Answers(rows, servers[rows], hydro[rows], False))
         out[ahead, :, :3] = state.metrics.T
         out[ahead, :, 3] = (state.verdict & REPEATED) > 0
     shaped = out.reshape(horizon, batch, len(effects), samples, _N_METRICS)
@@ -354,6 +372,7 @@ def _rows(base: Many, batch: int, plans: int, samples: int, tape: _ImaginedRows)
     """The rows of a projection, ordered world, plan, sample."""
     grid = np.arange(batch * samples).reshape(batch, 1, samples)
     index = np.broadcast_to(grid, (batch, plans, samples)).reshape(-1)
+    rows = np.flatnonzero(base.last[index] == CRISIS_RESPONSE)
     return Many(
         base.scenario,
         base.settings,
@@ -364,8 +383,7 @@ def _rows(base: Many, batch: int, plans: int, samples: int, tape: _ImaginedRows)
         base.stable_steps[index],
         base.crisis[index],
         base.last[index],
-        base.servers[index],
-        base.hydro[index],
+        Answers(rows, *base.answers.of(index[rows]), full=False),
         base.verdict[index],
         base.next_crisis_step[index],
         base.word[index],

@@ -55,6 +55,16 @@ SHOCK_LOW: Final = (35.0, 10.0, 15.0)
 SHOCK_SPAN: Final = (30.0, 15.0, 15.0)
 """A crisis adds latency U(35, 65), cost U(10, 25) and carbon U(15, 30)."""
 
+_SHOCK_LOW, _SHOCK_SPAN = (np.array(part)[:, None] for part in (SHOCK_LOW, SHOCK_SPAN))
+
+
+def rises_of(uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """By how much crises raise latency, cost and carbon: float64 [3, n] from as many uniforms."""
+    rises: NDArray[np.float64] = _SHOCK_SPAN * uniforms
+    rises += _SHOCK_LOW
+    return rises
+
+
 _MAX_INTERVAL_STEPS = 1_000_000
 
 

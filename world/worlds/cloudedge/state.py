@@ -9,7 +9,7 @@ episode and may forget and redraw at will.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,30 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
+
+
+class Answers(NamedTuple):
+    """The rows of a batch that answer a crisis.
+
+    Attributes:
+        rows: Ascending.
+        servers: Server count of each.
+        hydro: Whether each goes to the hydro region.
+        full: Whether all are the full response, five servers in the hydro region.
+    """
+
+    rows: Rows
+    servers: Floats
+    hydro: NDArray[np.bool_]
+    full: bool
+
+    def of(self, rows: Rows) -> tuple[Floats, NDArray[np.bool_]]:
+        """Server counts and regions of some of these rows."""
+        at = np.searchsorted(self.rows, rows)
+        return self.servers[at], self.hydro[at]
+
+
+NO_ANSWERS: Final = Answers(np.empty(0, np.intp), np.empty(0), np.empty(0, np.bool_), True)
 
 
 class Tape(Protocol):
@@ -78,8 +102,8 @@ class RowTape(Protocol):
             word: Words consumed, int64 [B]; the tape may write into it.
 
         Returns:
-            The rows that are struck, their uniforms [3, n], their interval offsets [n] in
-            steps, and the new word counts [B].
+            The rows that are struck, by how much their latency, cost and carbon rise [3, n],
+            their interval offsets [n] in steps, and the new word counts [B].
         """
         ...
 
@@ -181,8 +205,7 @@ class Many:
         stable_steps: int32 [B].
         crisis: bool [B].
         last: int32 [B], code of the last action; -1 at step 0.
-        servers: float64 [B], server count of the last action where it was a crisis response.
-        hydro: bool [B], whether the last action was a crisis response in the hydro region.
+        answers: The rows whose last action was a crisis response, and how they answered.
         verdict: uint8 [B], as in `Single`.
         next_crisis_step: int64 [B], hidden.
         word: int64 [B], hidden.
@@ -197,8 +220,7 @@ class Many:
     stable_steps: NDArray[np.int32]
     crisis: NDArray[np.bool_]
     last: NDArray[np.int32]
-    servers: Floats
-    hydro: NDArray[np.bool_]
+    answers: Answers
     verdict: NDArray[np.uint8]
     next_crisis_step: NDArray[np.int64]
     word: NDArray[np.int64]

@@ -15,13 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from world import noise
+from world.worlds.cloudedge.rules import rises_of
 from world.worlds.cloudedge.state import Floats, Many, Rows
 
 ACTION: Final = noise.channel("cloudedge.action")
 CRISIS: Final = noise.channel("cloudedge.crisis")
 
 _BLOCK_STEPS = 64  # a usual episode of 30 steps is one call
-_BLOCK_LANES = 32768  # four uniforms each: 1 MiB
+# Four uniforms each: at most 4 MiB, a usual episode of 4096 worlds in one call. Smaller blocks are
+# no faster, and the C library gives their memory back to the kernel: page faults cost a fifth.
+_BLOCK_LANES = 131072
 _CALENDAR_STEPS = 64
 
 
@@ -128,7 +131,8 @@ class MeanRows:
     ) -> tuple[Rows, Floats, NDArray[np.int64], NDArray[np.int64]]:
         """See `state.RowTape.shock`."""
         rows = struck.nonzero()[0]
-        return rows, np.full((3, len(rows)), 0.5), np.zeros(len(rows), dtype=np.int64), word
+        rises = rises_of(np.full((3, len(rows)), 0.5))
+        return rows, rises, np.zeros(len(rows), dtype=np.int64), word
 
 
 class CounterRows:
@@ -139,7 +143,7 @@ class CounterRows:
         base_steps: Middle of the interval between crises.
         jitter_steps: Crisis intervals are uniform over base ± jitter.
         replicas: 0 for the truth; for projections int [B].
-        ahead_steps: Most steps to draw at once; 0 draws what a cache holds.
+        ahead_steps: Most steps to draw at once; 0 draws at most 4 MiB (or one step).
     """
 
     __slots__ = (
@@ -165,7 +169,7 @@ class CounterRows:
         self.jitter_steps = jitter_steps
         self.replicas = replicas
         self.ahead_steps = ahead_steps or max(1, _BLOCK_LANES // len(seeds))
-        self._block: tuple[int, Floats] = (0, np.empty((4, 0, len(seeds))))
+        self._block: tuple[int, Floats] = (0, np.empty((0, 4, len(seeds))))
         self._calendar = _Calendar(0, -1, [])
 
     def action(
@@ -174,16 +178,16 @@ class CounterRows:
         """See `state.RowTape.action`."""
         step = state.step + 1
         start, drawn = self._block
-        if not 0 <= step - start < drawn.shape[1]:
+        if not 0 <= step - start < len(drawn):
             start, drawn = self.draw(state, self.ahead_steps)
-        now = drawn[:, step - start]
-        return now[:3], now[3][hydro], state.word
+        now = drawn[step - start]
+        return now[:3], now[3].take(hydro), state.word
 
     def draw(self, state: Many, steps: int) -> tuple[int, Floats]:
         """Draw the actions of the next `steps` steps and keep them instead of the last ones."""
         first, last = _run(state, steps)
-        when = np.arange(first, last + 1)[:, None]
-        self._block = (first, noise.uniforms(self.seeds, 0, ACTION, when, self.replicas))
+        when = np.arange(first, last + 1)
+        self._block = (first, noise.uniform_rows(self.seeds, 0, ACTION, when, self.replicas))
         return self._block
 
     def shock(
@@ -193,8 +197,7 @@ class CounterRows:
         found = self._calendar.at(step)
         if not _agrees(found[0], struck):
             found = self.foresee(state).at(step)
-        rows, draws, offsets = found
-        return rows, draws, offsets, word
+        return *found, word
 
     def foresee(self, state: Many, steps: int = _CALENDAR_STEPS) -> _Calendar:
         """Draw every crisis of the next `steps` steps: no action can move one."""
@@ -207,7 +210,7 @@ class CounterRows:
             replicas = self.replicas if isinstance(self.replicas, int) else self.replicas[rows]
             drawn = noise.uniforms(self.seeds[rows], 0, CRISIS, when, replicas)
             offsets = offsets_of(drawn[3], self.jitter_steps)
-            found.append((rows, when, drawn[:3], offsets))
+            found.append((rows, when, rises_of(drawn[:3]), offsets))
             pending[rows] = when + self.base_steps + offsets
             rows = rows[pending[rows] <= last]
         self._calendar = _Calendar(first, last, found)
@@ -216,7 +219,8 @@ class CounterRows:
 
 def _agrees(rows: Rows, struck: NDArray[np.bool_]) -> bool:
     """Whether the calendar's rows are exactly those that the state says are struck."""
-    return len(rows) == np.count_nonzero(struck) and bool(struck[rows].all())
+    known = np.count_nonzero(struck.take(rows))
+    return len(rows) == known and known == np.count_nonzero(struck)
 
 
 def _run(state: Many, steps: int) -> tuple[int, int]:
@@ -227,7 +231,7 @@ def _run(state: Many, steps: int) -> tuple[int, int]:
 class _Calendar:
     """The crises of a run of steps, sorted by step."""
 
-    __slots__ = ("_bounds", "_draws", "_first", "_last", "_offsets", "_rows")
+    __slots__ = ("_bounds", "_first", "_last", "_offsets", "_rises", "_rows")
 
     def __init__(
         self,
@@ -242,13 +246,13 @@ class _Calendar:
         order = np.argsort((when - first).astype(np.uint16), kind="stable")
         self._first, self._last = first, last
         self._rows = np.concatenate([part[0] for part in found])[order]
-        self._draws = np.concatenate([part[2] for part in found], 1).take(order, axis=1)
+        self._rises = np.concatenate([part[2] for part in found], 1).take(order, axis=1)
         self._offsets = np.concatenate([part[3] for part in found])[order]
         self._bounds = np.searchsorted(when[order], np.arange(first, last + 3)).tolist()
 
     def at(self, step: int) -> tuple[Rows, Floats, NDArray[np.int64]]:
-        """Rows, draws and offsets of one step; none of them outside the run."""
+        """Rows, rises and offsets of one step; none of them outside the run."""
         if not self._first <= step <= self._last:
             step = self._last + 1
         low, high = self._bounds[step - self._first : step - self._first + 2]
-        return self._rows[low:high], self._draws[:, low:high], self._offsets[low:high]
+        return self._rows[low:high], self._rises[:, low:high], self._offsets[low:high]

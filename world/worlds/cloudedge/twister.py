@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from world.worlds.cloudedge.rules import EFFECTS, response
+from world.worlds.cloudedge.rules import EFFECTS, response, rises_of
 from world.worlds.cloudedge.state import Floats, Many, Rows
 
 Words = NDArray[np.uint32]
@@ -286,7 +286,7 @@ class TwisterRows:
         draws = np.stack([reals[place + offset * batch] for offset in (0, 2, 4)])
         offsets, after = self._intervals(rows, word[rows] + _ACTION_WORDS)
         word[rows] = after
-        return rows, draws, offsets, word
+        return rows, rises_of(draws), offsets, word
 
     def _reals(self, word: NDArray[np.int64]) -> Floats:
         return self.prepare(int(word.max()) + _MOST_STEP_WORDS)[1].reshape(-1)
