@@ -1,8 +1,8 @@
 """Run every benchmark script and put their figures into one document.
 
 A benchmark is a script in ``benchmarks/`` that prints one JSON object, name → figure, a figure
-being ``{value, unit, reference, ratio, target, n}``; what a figure lacks is null. Each script runs in a
-process of its own, one after the other, so that none is measured beside another.
+being ``{value, unit, reference, ratio, target, n}``; what a figure lacks is null. Each script
+runs in a process of its own, one after the other, so that none is measured beside another.
 """
 
 from __future__ import annotations

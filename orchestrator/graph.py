@@ -30,7 +30,7 @@ from langgraph.types import Send
 from orchestrator import phases
 from orchestrator.answering import ask, ask_now
 from orchestrator.session import Session
-from world.actions import joint_id
+from policies.records import Request
 from world.errors import ConfigError, MissingExtraError
 
 _SLACK = 16
@@ -73,7 +73,7 @@ class RunContext:
 def _observe(state: RunState, runtime: Runtime[RunContext]) -> RunUpdate:
     del state
     phases.observe(runtime.context.session)
-    return {"answers": None, "decided": ""}
+    return {"answers": None}
 
 
 def _fan_out(state: RunState, runtime: Runtime[RunContext]) -> list[Send] | str:
@@ -85,28 +85,25 @@ def _fan_out(state: RunState, runtime: Runtime[RunContext]) -> list[Send] | str:
     return [Send("propose", {"seat": asked.ask.seat}) for asked in waiting]
 
 
-def _ask_of(session: Session, seat: str) -> Any:
-    wanted = next(asked for asked in session.asks if asked.seat == seat)
-    return phases.request(session, wanted)
-
-
-def _word(session: Session, seat: str) -> str:
-    reply = session.inbox[session.round, seat]
-    return f"{seat}: {joint_id(reply.proposals[0].actions) if reply.proposals else '-'}"
+def _asked(session: Session, seat: str) -> Request:
+    for wanted in session.asks:
+        if wanted.seat == seat:
+            return phases.request(session, wanted)
+    raise RuntimeError(f"seat {seat!r} was not asked")
 
 
 def _propose(state: SeatTask, runtime: Runtime[RunContext]) -> RunUpdate:
     session, seat = runtime.context.session, state["seat"]
-    asked = _ask_of(session, seat)
+    asked = _asked(session, seat)
     phases.receive(session, asked, ask_now(session.room.personas[seat], asked))
-    return {"answers": [_word(session, seat)]}
+    return {"answers": [seat]}
 
 
 async def _propose_async(state: SeatTask, runtime: Runtime[RunContext]) -> RunUpdate:
     session, seat = runtime.context.session, state["seat"]
-    asked = _ask_of(session, seat)
+    asked = _asked(session, seat)
     phases.receive(session, asked, await ask(session.room.personas[seat], asked))
-    return {"answers": [_word(session, seat)]}
+    return {"answers": [seat]}
 
 
 def _negotiate(state: RunState, runtime: Runtime[RunContext]) -> RunUpdate:
@@ -119,7 +116,7 @@ def _negotiate(state: RunState, runtime: Runtime[RunContext]) -> RunUpdate:
 
 
 def _after_negotiation(state: RunState, runtime: Runtime[RunContext]) -> list[Send] | str:
-    if state["decided"]:
+    if runtime.context.session.decision is not None:
         return "commit"
     return _fan_out(state, runtime)
 
