@@ -209,7 +209,10 @@ def _open_table(session: Session) -> None:
     session.table = table
     session.record("candidates", candidates_data(table, session.history.now))
     for ballot in table.context.ballots:
-        data = ballot_data(ballot, table.context.candidates, replies[ballot.seat])
+        reply = replies[ballot.seat]
+        if ballot.abstains and not reply.proposals and not reply.fallback:
+            continue  # who neither says nor weighs anything hands nothing in
+        data = ballot_data(ballot, table.context.candidates, reply)
         session.record("ballot", data, ballot.seat)
     for ballot in table.context.ballots:
         for candidate, veto in ballot.vetoes.items():
