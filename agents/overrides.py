@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from pydantic import ValidationError
 from agents.persona_fields import all_fields, did_you_mean, fields_at, message, shown
 from agents.persona_schema import PersonaSpec
 from world.errors import ConfigError
+from world.toml_text import parse_toml
 
 _BARE_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*\Z")
 
@@ -132,7 +132,7 @@ def _scalar(path: str, raw: str) -> Any:
     if any(ord(character) < 32 for character in raw):
         raise ConfigError(f"--set {path}: the value is not one line", "", "Write one TOML value")
     try:
-        value = tomllib.loads(f"value = {raw}")["value"]
+        value = parse_toml(f"value = {raw}")["value"]
     except (ValueError, RecursionError):  # TOMLDecodeError is a ValueError
         if _BARE_WORD.match(raw):
             return raw

@@ -7,7 +7,6 @@ nothing about what a persona means.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from world.errors import ConfigError, UnknownNameError
+from world.toml_text import TomlError, parse_toml
 
 MAX_BYTES = 256 * 1024
 MAX_NESTING = 16
@@ -70,8 +70,8 @@ def _parsed(path: Path, raw: bytes) -> Source:
             f"{path}:{line}: not UTF-8 text", f"byte 0x{raw[error.start]:02X}", "Save it as UTF-8"
         ) from None
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        data = parse_toml(text)
+    except TomlError as error:
         raise _not_toml(path, text, str(error)) from None
     except RecursionError:
         raise ConfigError(f"{path}:1: nested too deeply", "", "Flatten it") from None

@@ -11,13 +11,14 @@ import json
 import platform
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from orchestrator import phases
-from orchestrator.lease import lease
+from orchestrator.lease import folder_lock, lease
 from orchestrator.room import Room, build_room
 from orchestrator.runs import (
     SCORECARD_FILE,
@@ -32,6 +33,7 @@ from orchestrator.spec import EpisodeResult, EpisodeSpec, Observer, Spent
 from orchestrator.stopwatch import Stopwatch
 from orchestrator.trace.events import Chain, Event, Head
 from orchestrator.trace.writer import TraceWriter
+from world.errors import WarRoomError
 from world.graders.registry import grade
 from world.graders.scorecard import Scorecard
 from world.model import History, Snapshot, significant
@@ -66,7 +68,11 @@ def run_episode(
     opened = store if store is not None else open_store(spec.store, settings)
     try:
         opening = claim_run(room, opened)
-        with lease(opened, opening.run) as held:
+        with ExitStack() as driving:
+            if spec.out:
+                folder = Path(spec.out) / opening.run
+                driving.enter_context(folder_lock(folder, required=False))
+            held = driving.enter_context(lease(opened, opening.run))
             session = begin(room, opened, held, opening)
             session.observer, session.stop = observer, stop or StopFlag()
             return drive_to_end(session, settings)
@@ -153,7 +159,13 @@ def claim_run(room: Room, store: WorldStore) -> Opening:
             run, counter = claim(Path(room.spec.out), stem, record, opening.line, counter)
         else:
             run = f"{stem}.{counter}"
-        if store.create(episode_meta(room, run), opening.snapshot, opening.line):
+        try:
+            created = store.create(episode_meta(room, run), opening.snapshot, opening.line)
+        except WarRoomError:
+            if room.spec.out:
+                _discard(Path(room.spec.out) / run)
+            raise
+        if created:
             return opening._replace(run=run)
         # Another folder of runs uses the same store: leave its episode alone and count on.
         if room.spec.out:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from world.errors import LeaseLostError, WarRoomError
 from world.store.base import Lease, WorldStore
 from world.store.leases import Holder, take_lease
 
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
+
 BRANCH = "0"
+LOCK_FILE = ".driven"
 TTL_S = 3.0
 _RENEW_S = 1.0
 _ALONE = "room-in-process"
@@ -43,6 +51,35 @@ def lease(store: WorldStore, run: str, say: Callable[[str], None] | None = None)
             # On the way out of an error the first error is the one to report.
             with suppress(WarRoomError):
                 store.release(held)
+
+
+@contextmanager
+def folder_lock(folder: Path, required: bool) -> Iterator[None]:
+    """Mark a run folder as being driven, while a block runs.
+
+    Who drives a run is decided by the lease in its store. Only a resume on *another* store cannot
+    see that lease; it needs this lock (`required`), which its driver holds as long as it lives.
+
+    Raises:
+        LeaseLostError: The lock is required and somebody holds it.
+    """
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if required:
+                raise LeaseLostError(
+                    f"run {folder.name} is being driven by another process",
+                    "on the store that it was started on",
+                    "Stop that process first",
+                ) from error
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from orchestrator.episode import Opening, drive_to_end, episode_meta, open_world
-from orchestrator.lease import BRANCH, lease
+from orchestrator.lease import BRANCH, folder_lock, lease
 from orchestrator.room import Room, build_room
 from orchestrator.runs import SCORECARD_FILE, TIMINGS_FILE, TRACE_FILE, read_record, write_record
 from orchestrator.session import Session, StopFlag, roll_digest
@@ -91,7 +91,10 @@ def resume_episode(
         opened.create(episode_meta(room, folder.name), opening.snapshot, opening.line)
         try:
             # The lease first: whoever holds it may be writing the file at this moment.
-            with lease(opened, folder.name, say) as held:
+            with (
+                folder_lock(folder, required=_moved(record, room.spec.store)),
+                lease(opened, folder.name, say) as held,
+            ):
                 session = _attach(room, opened, held, opening, folder / TRACE_FILE)
                 session.observer, session.stop = observer, stop or StopFlag()
                 return drive_to_end(session, settings, resumed_at=session.step)
@@ -120,6 +123,12 @@ def _spec_of(record: Mapping[str, Any], folder: Path, store: str | None) -> Epis
             "Name it: --store URL, or WARROOM_REDIS_URL",
         )
     return spec.model_copy(update={"out": str(folder.parent), "store": chosen})
+
+
+def _moved(record: Mapping[str, Any], store: str) -> bool:
+    """Whether a run is resumed where the lease of whoever began it cannot be seen."""
+    began_on = record["spec"].get("store")
+    return began_on != ("server" if "://" in store else store) or store in {":memory:", "inprocess"}
 
 
 def _check_unchanged(room: Room, record: Mapping[str, Any]) -> None:

@@ -57,9 +57,9 @@ class Room:
 
     @property
     def config_digest(self) -> str:
-        """Eight hex digits of personas, protocol and rules: the part of a run id they decide."""
+        """Eight hex digits of scenario, personas, protocol and rules: part of a run id."""
         header = self.header()
-        content = [header["seats"], header["protocol"], header["room"]]
+        content = [header["scenario"], header["seats"], header["protocol"], header["room"]]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -122,6 +122,7 @@ def build_room(spec: EpisodeSpec) -> Room:
         )
     if spec.no_deal not in {"nop", protocol.name}:
         find_protocol(spec.no_deal)
+    _check_rules(spec, world)
     specs = seated_personas(spec)
     _check_voters(protocol, specs)
     personas = {seat: make_persona(persona, seat) for seat, persona in specs.items()}
@@ -153,6 +154,34 @@ def seated_personas(spec: EpisodeSpec) -> dict[str, PersonaSpec]:
         role: apply_overrides(load_persona(name, folders), tuple(changes.get(role, ())))
         for role, name in names.items()
     }
+
+
+def _check_rules(spec: EpisodeSpec, world: World[Any]) -> None:
+    """What could only fail in the middle of a run is refused before one is claimed."""
+    if not world.limits.has_nop and "nop" in (spec.no_deal, spec.disagreement.split("_")[-1]):
+        raise ConfigError(
+            f"in the world {world.name!r} doing nothing is not an action",
+            "--no-deal nop and --disagreement projected_nop need one",
+            "Take --no-deal weighted_score, --disagreement mean_legal",
+        )
+    if spec.checkpointer == "none":
+        return
+    if spec.driver != "graph":
+        raise ConfigError(
+            f"--checkpointer {spec.checkpointer} does not go with --driver {spec.driver}",
+            "checkpoints are the graph's",
+            "Drop one of them",
+        )
+    if spec.checkpointer == "sqlite" and not spec.out:
+        raise ConfigError(
+            "--checkpointer sqlite needs a run folder", "this run writes no files", "Give --out"
+        )
+    if spec.checkpointer == "redis" and "://" not in spec.store:
+        raise ConfigError(
+            f"--checkpointer redis does not go with --store {spec.store}",
+            "it keeps its checkpoints on the server that --store names by URL",
+            "Use --checkpointer sqlite, or --store redis://…",
+        )
 
 
 def _check_voters(protocol: NegotiationProtocol, specs: Mapping[str, PersonaSpec]) -> None:

@@ -224,3 +224,21 @@ def test_an_orchestrator_that_slept_past_its_lease_is_fenced_out(tmp_path: Path)
     assert first.wait(timeout=60) == 1
     assert steps_in(trace) == list(range(1, int(STEPS) + 1))
     assert warroom("trace", "verify", "last", cwd=folder).status == 0
+
+
+def test_a_run_cannot_be_taken_over_on_another_store_while_it_is_driven(tmp_path: Path) -> None:
+    folder = tmp_path / "driven"
+    folder.mkdir()
+    first = start(folder, "--driver", "loop")
+    trace = wait_for_run(folder)
+    while trace.stat().st_size < 60_000:
+        time.sleep(0.002)
+    first.send_signal(signal.SIGSTOP)
+    try:
+        for store in ("inprocess", ":memory:"):
+            done = warroom("run", "--resume", "last", "--store", store, cwd=folder)
+            assert done.status == 1
+            assert "being driven by another process" in done.err
+    finally:
+        first.send_signal(signal.SIGCONT)
+    assert first.wait(timeout=60) == 0

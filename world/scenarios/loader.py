@@ -13,7 +13,6 @@ import difflib
 import hashlib
 import json
 import math
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from world.errors import ScenarioError, UnknownNameError
 from world.model import Scenario
+from world.toml_text import TomlError, parse_toml, read_regular
 
 FOLDER = Path(__file__).parent
 SCHEMA = "scenario/1"
 _MAX_BYTES = 64 * 2**20
+_MAX_COLUMNS_BYTES = 2**30
 
 
 class _Columns(BaseModel):
@@ -71,7 +72,7 @@ def load_scenario(name: str) -> Scenario:
         return read_scenario(shipped)
     path = Path(name)
     if path.suffix == ".toml" or path.is_file():
-        return read_scenario(path)
+        return _own_name(read_scenario(path), path)
     close = difflib.get_close_matches(name, scenario_names(), n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(close)}? " if close else ""
     raise UnknownNameError(
@@ -79,6 +80,18 @@ def load_scenario(name: str) -> Scenario:
         "it is neither a shipped name nor a file",
         f"{hint}List them: python run_warroom.py scenarios",
     )
+
+
+def _own_name(scenario: Scenario, path: Path) -> Scenario:
+    """Refuse a changed scenario under a shipped name: its results would pass for published ones."""
+    shipped = FOLDER / f"{scenario.name}.toml"
+    if scenario.name in scenario_names() and read_scenario(shipped).digest != scenario.digest:
+        raise ScenarioError(
+            f"{path} is named {scenario.name!r} and is not the shipped scenario of that name",
+            "its results would pass for those of the shipped one",
+            "Give it a name of its own",
+        )
+    return scenario
 
 
 def read_scenario(path: Path) -> Scenario:
@@ -89,21 +102,23 @@ def read_scenario(path: Path) -> Scenario:
         ScenarioError: It is malformed or contradicts itself.
     """
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise ScenarioError(
-                f"{path} is larger than {_MAX_BYTES >> 20} MiB",
-                "a scenario file holds at most a few thousand rows",
-                "Put the inventory in a CSV file beside it ([columns] file, sha256)",
-            )
-        raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        raw = parse_toml(read_regular(path, _MAX_BYTES).decode("utf-8-sig"))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UnknownNameError(
             f"there is no scenario file {path}", "", "List them: python run_warroom.py scenarios"
         ) from error
     except OSError as error:
-        raise ScenarioError(f"{path} cannot be read", error.strerror or "", "") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ScenarioError(
+            f"{path} cannot be read", error.strerror or "", "Name another file"
+        ) from error
+    except (TomlError, UnicodeDecodeError, RecursionError) as error:
         raise ScenarioError(f"{path} is not TOML", str(error), "Correct that line") from error
+    except ValueError as error:
+        raise ScenarioError(
+            f"{path} cannot be used",
+            str(error),
+            "Put a large inventory in a CSV file beside it ([columns] file, sha256)",
+        ) from error
     return _build(raw, path)
 
 
@@ -222,11 +237,11 @@ def _read_columns(columns: _Columns, path: Path) -> Mapping[str, tuple[Any, ...]
             "Write its bare name",
         )
     try:
-        content = beside.read_bytes()
-    except OSError as error:
+        content = read_regular(beside, _MAX_COLUMNS_BYTES)
+    except (OSError, ValueError) as error:
         raise ScenarioError(
             f"{path}: its columns file {beside} cannot be read",
-            error.strerror or "",
+            getattr(error, "strerror", None) or str(error),
             "Put it back beside the scenario, or import the bill again",
         ) from error
     digest = hashlib.sha256(content).hexdigest()
