@@ -1,18 +1,23 @@
-"""``import focus``: a bill becomes a scenario, or the template of the metrics it lacks."""
+"""The ``import`` commands.
+
+``import focus`` turns a bill into a scenario, or into the template of the metrics it lacks; the
+others take samples (`orchestrator.cli.series`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from orchestrator.cli import options, printing
+from orchestrator.cli import options, printing, series
 from orchestrator.console.commands import command
 from orchestrator.console.text import plain
 from world.errors import ConfigError
 
-_MOST_SHOWN = 10
+_WORLD = "finops"
 
 
 def focus(
@@ -31,10 +36,25 @@ def focus(
         str | None, typer.Option(metavar="R.csv", help="Exchange rates, for mixed currencies.")
     ] = None,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the scenario.")] = None,
-    horizon: Annotated[int, typer.Option(help="Steps in an episode.")] = 10,
+    world: Annotated[
+        str,
+        typer.Option(
+            metavar="finops|cloud",
+            help="The bill's own inventory, or a cloud world in its proportions.",
+        ),
+    ] = _WORLD,
+    into: series.Into = None,
+    horizon: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Steps in an episode. [default: 10; cloud: as --into]"),
+    ] = None,
     target_fraction: Annotated[
-        float, typer.Option(help="Cost target, as a share of the starting cost.")
-    ] = 0.8,
+        float | None,
+        typer.Option(
+            metavar="F",
+            help="Cost target, as a share of the starting cost. [default: 0.8; cloud: as --into]",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> int:
     """Turn a FOCUS bill into a scenario: what was mapped, what was not, and the reconciliation."""
@@ -61,6 +81,8 @@ def focus(
         output=Path(output) if output else None,
         rates=Path(rates) if rates else None,
         name=name,
+        world=world,
+        into=into,
         horizon=horizon,
         target_fraction=target_fraction,
     )
@@ -68,7 +90,20 @@ def focus(
     if as_json:
         printing.document(document)
     else:
-        _tell(document, output)
+        series.tell(document)
+        if output and document.get("scenario"):
+            printing.say(f"next: {command('run', '--scenario', output)}")
+        elif not output and report.reconciled:
+            given = {
+                "--metrics": metrics,
+                "--rates": rates,
+                "--name": name,
+                "--world": None if world == _WORLD else world,
+                "--into": into,
+                "--horizon": horizon,
+                "--target-fraction": target_fraction,
+            }
+            _offer_to_write(bill, given)
     if not report.reconciled:
         printing.talk(
             f"not reconciled: {report.gap_fraction:.2%} of the money is missing, more than "
@@ -77,27 +112,14 @@ def focus(
     return 0 if report.reconciled else 1
 
 
-def _tell(document: dict[str, Any], output: str | None) -> None:
-    lists = {name: part for name, part in document.items() if isinstance(part, list)}
-    printing.outline({name: part for name, part in document.items() if name not in lists})
-    for name, part in lists.items():
-        if not part:
-            continue
-        printing.say(f"{name}:")
-        for entry in part[:_MOST_SHOWN]:
-            printing.say(f"  {plain(_words(entry))}")
-        if len(part) > _MOST_SHOWN:
-            printing.say(f"  and {len(part) - _MOST_SHOWN} more (all with --json)")
-    if output and document.get("scenario"):
-        printing.say(f"next: {command('run', '--scenario', output)}")
+def _offer_to_write(bill: str, given: Mapping[str, str | float | None]) -> None:
+    """Say that nothing was written, and the command that writes the scenario of this report."""
+    from world.importers.focus import default_name
+
+    words = [str(word) for pair in given.items() if pair[1] is not None for word in pair]
+    output = f"{default_name(Path(bill)).removeprefix('bill/')}.toml"
+    printing.say("no scenario was written; to write it:")
+    printing.say(command("import", "focus", bill, *words, "-o", output))
 
 
-def _words(entry: Any) -> str:
-    """One entry of a list on one line; what it does not have is left out."""
-    if isinstance(entry, dict):
-        pairs = [(name, part) for name, part in entry.items() if part not in (None, "", [])]
-        return " · ".join(f"{name} {_words(part)}" for name, part in pairs)
-    return ", ".join(map(str, entry)) if isinstance(entry, list) else str(entry)
-
-
-COMMANDS: printing.Commands = {"focus": focus}
+COMMANDS: printing.Commands = {"focus": focus, **series.COMMANDS}

@@ -15,7 +15,7 @@ from tests.support.bills import bill_text, hour, usage
 from world.importers.focus import import_focus
 from world.importers.periods import Coverage
 from world.importers.scenario_writer import columns_text, scenario_text, toml_string, toml_value
-from world.importers.tables import visible
+from world.importers.tables import TableReader, visible
 from world.importers.tags import read_tags
 from world.model import Scenario
 from world.scenarios.loader import read_scenario
@@ -182,3 +182,28 @@ def test_covered_time_is_the_union_of_its_intervals(spans: list[tuple[int, int]]
         union |= set(range(start, start + length))
     assert coverage.seconds == len(union)
     assert coverage.end_s == (max(union) + 1 if union else None)
+
+
+CELL = st.text(st.sampled_from('a1 ,;"\n{}'), max_size=12)
+
+
+@given(st.lists(st.tuples(CELL, CELL, CELL), min_size=1, max_size=8), st.sampled_from(",;|\t"))
+def test_any_table_that_a_csv_writer_makes_reads_back_row_by_row(
+    rows: list[tuple[str, str, str]], delimiter: str
+) -> None:
+    columns = ("ResourceId", "Tags", "ChargeDescription")
+    text = bill_text(
+        [dict(zip(columns, row, strict=True)) for row in rows], columns, delimiter=delimiter
+    )
+    aliases = {name: (name.casefold(),) for name in columns}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "table.csv")
+        path.write_text(text, encoding="utf-8")
+        with TableReader(path, aliases, "table") as table:
+            read = [(table.line, *row) for row in table]
+            assert not table.skipped
+    first, expected = 2, []
+    for row in rows:
+        expected.append((first, *row))
+        first += 1 + sum(cell.count("\n") for cell in row)
+    assert read == expected

@@ -205,3 +205,56 @@ def test_the_same_bill_packed_or_not_gives_the_same_scenario(tmp_path: Path) -> 
     import_focus(plain, output=tmp_path / "a.toml")
     import_focus(packed, output=tmp_path / "b.toml")
     assert (tmp_path / "a.toml").read_bytes() == (tmp_path / "b.toml").read_bytes()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_cell_of_many_lines_is_one_record_whatever_it_holds(tmp_path: Path, end: str) -> None:
+    text = 'first, "quoted"\n\n  i-9,Usage,99\n' + "more;\n" * 900
+    tags = '{\n  "environment": "staging",\n  "essential": "yes"\n}'
+    odd = usage(ResourceId="i-3", ChargeDescription=text, Tags=tags)
+    path = tmp_path / "bill.csv"
+    path.write_bytes(bill_text([TWO[0], odd, TWO[1]]).replace("\n", end).encode())
+    report = import_focus(path, output=tmp_path / "out.toml")
+    assert (report.rows, report.mapped, report.skipped) == (3, 3, {})
+    resources = read_scenario(tmp_path / "out.toml").resources
+    row = resources["id"].index("i-3")
+    assert resources["environment"][row] == "staging"
+    assert resources["essential"][row] == "yes"
+
+
+def test_a_quote_that_never_closes_takes_a_bounded_number_of_lines(tmp_path: Path) -> None:
+    header, row = bill_text([usage(Tags="")]).splitlines()
+    lines = [header, row, f'"{row}', *[row] * 1500]
+    path = tmp_path / "bill.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    report = import_focus(path)
+    ((reason, count),) = report.skipped.items()
+    assert reason.startswith("a quote is still open after 1,000 lines or 131,072 characters")
+    assert "in the record of lines 3 to " in reason
+    assert count <= 1000
+    assert report.mapped == 1 + 1501 - count
+    assert not report.reconciled
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        ('"open,\nto the\nend\n', "a quote never closes in the record of lines 4 to 6"),
+        ('"closed" early,\n', "quotes are broken in line 4"),
+        ('"two\nlines" early,\n', "quotes are broken in the record of lines 4 to 5"),
+        ("a\rb,\n", "a carriage return stands outside quotes in line 4"),
+        (f'"{"x" * 140_000}"\n', "a field is longer than 131,072 characters in line 4"),
+    ],
+)
+def test_what_cannot_be_split_says_why_and_where(tmp_path: Path, broken: str, reason: str) -> None:
+    path = tmp_path / "bill.csv"
+    path.write_text(bill_text(TWO) + broken, encoding="utf-8", newline="")
+    assert import_focus(path).skipped == {reason: broken.count("\n")}
+
+
+def test_only_the_first_faults_are_named_with_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "bill.csv"
+    path.write_text(bill_text(TWO) + '"a"b\n' * 100, encoding="utf-8")
+    skipped = import_focus(path).skipped
+    assert len(skipped) == 9
+    assert skipped["quotes are broken"] == 92

@@ -417,7 +417,7 @@ def test_every_row_is_accounted_for_exactly_once(tmp_path: Path) -> None:
         file.write('too,few\n\n   \n"never closed,\nswallowed,\n')
     report = import_focus(bill)
     assert report.skipped["wrong number of fields"] == 1
-    assert report.skipped["quotes are broken"] == 2
+    assert report.skipped["a quote never closes in the record of lines 10 to 11"] == 2
     assert report.rows == 8
     counted = report.mapped + report.unattributed + report.ledger + sum(report.skipped.values())
     assert counted == report.rows
@@ -512,3 +512,26 @@ def test_an_imported_bill_can_be_played_and_its_unknowns_cannot_be_terminated(
         for name in ("unknown", "spare", "unattributed:Amazon SQS")
     }
     assert refused == {"unknown": True, "spare": False, "unattributed:Amazon SQS": True}
+
+
+def test_rows_without_a_currency_count_in_the_only_one_and_are_counted(tmp_path: Path) -> None:
+    rows = [usage(BillingCurrency="EUR"), usage(BillingCurrency=""), usage(BillingCurrency="NULL")]
+    report, _ = imported(tmp_path, *rows)
+    assert (report.currency, report.currency_missing) == ("EUR", 2)
+    assert report.as_json()["currency_missing"] == 2
+    assert any("2 of 3 rows name no currency" in text for text in report.warnings)
+    whole, _ = imported(tmp_path, usage())
+    assert whole.currency_missing == 0
+    assert not any("name no currency" in text for text in whole.warnings)
+
+
+@pytest.mark.parametrize("text", ["€", "US Dollar", "US$", "1", "usd;eur", "\x1b[31mUSD"])
+def test_a_currency_that_cannot_be_read_is_refused_with_its_row(tmp_path: Path, text: str) -> None:
+    odd = usage(BillingCurrency=text, EffectiveCost="0")
+    bill = write_bill(tmp_path, usage(ChargeDescription="two\nlines"), odd)
+    with pytest.raises(ImportFileError, match=r"row 2 \(line 4\): BillingCurrency is") as refused:
+        import_focus(bill, output=tmp_path / "out.toml")
+    assert refused.value.exit_code == 2
+    assert text.replace("\x1b", "\\\\x1b") in str(refused.value)
+    assert "\x1b" not in str(refused.value)
+    assert not (tmp_path / "out.toml").exists()

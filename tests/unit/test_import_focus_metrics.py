@@ -149,6 +149,7 @@ def test_samples_become_mean_and_maximum_and_the_idle_span(tmp_path: Path) -> No
         "resources": 1,
         "ids_unmatched": 0,
         "ids_ambiguous": 0,
+        "essential_contradicted": 0,
     }
 
 
@@ -300,3 +301,32 @@ def test_the_template_asks_for_what_is_missing_and_reads_back_blank(tmp_path: Pa
     assert table["id"][0] == "=dear"
     assert (table["cpu_percent"][0], table["essential"][0]) == (12.0, "no")
     assert table["owner"][0] == "web team"
+
+
+def test_a_resource_answered_both_yes_and_no_counts_as_essential_and_is_counted(
+    tmp_path: Path,
+) -> None:
+    report, rows = imported(
+        tmp_path,
+        *(usage(ResourceId=name) for name in ("both", "again", "yes", "no")),
+        metrics=samples(
+            "both,no",
+            "both,yes",
+            "both,no",
+            "again,yes",
+            "again,no",
+            "yes,yes",
+            "yes,yes",
+            "no,no",
+            header="resource_id,essential",
+        ),
+    )
+    assert {name: row["essential"] for name, row in rows.items()} == {
+        "both": "yes",
+        "again": "yes",
+        "yes": "yes",
+        "no": "no",
+    }
+    assert report.metrics is not None
+    assert report.metrics["essential_contradicted"] == 2
+    assert any("2 resources are answered both yes and no" in text for text in report.warnings)

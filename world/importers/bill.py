@@ -96,6 +96,7 @@ class RawTotals:
     Attributes:
         currency: Currency of all totals: the bill's only one, or USD after conversion.
         assumed_currency: Whether no row named a currency and USD was assumed.
+        unnamed: Rows that name no currency; they count in the only one that others name.
         factors: Currency as on a row → units of `currency` for one unit of it.
         rows: Data rows, those that could not be read included.
         unreadable: Rows without a readable cost.
@@ -108,6 +109,7 @@ class RawTotals:
 
     currency: str
     assumed_currency: bool
+    unnamed: int
     factors: dict[str, Decimal]
     rows: int
     unreadable: int
@@ -120,6 +122,7 @@ class RawTotals:
 
 @dataclass(slots=True)
 class _Sums:
+    rows: int = 0
     total: Decimal = ZERO
     absolute: Decimal = ZERO
     billed: Decimal = ZERO
@@ -129,7 +132,8 @@ def sum_raw(bill: Path, rates: Rates | None = None) -> RawTotals:
     """Add up the cost columns of a bill, currency by currency.
 
     Raises:
-        ImportFileError: The file is no bill, has no rows, or mixes currencies without rates.
+        ImportFileError: The file is no bill, has no rows, mixes currencies without rates, or has a
+            currency that is no code.
     """
     with TableReader(bill, COLUMNS, "bill") as table, localcontext(EXACT):
         at = _positions(table)
@@ -145,7 +149,9 @@ def sum_raw(bill: Path, rates: Rates | None = None) -> RawTotals:
             code = row[money] if money is not None else ""
             entry = sums.get(code)
             if entry is None:
+                _check_currency(bill, code, rows, table.line)
                 entry = sums[code] = _Sums()
+            entry.rows += 1
             if cost is None:
                 unreadable += 1
             else:
@@ -161,10 +167,12 @@ def sum_raw(bill: Path, rates: Rates | None = None) -> RawTotals:
                 "an empty bill says nothing about an inventory",
                 "Export a period with usage",
             )
+        unnamed = sum(entry.rows for code, entry in sums.items() if is_missing(code))
         currency, assumed, factors = _currencies(bill, set(sums), rates)
         return RawTotals(
             currency=currency,
             assumed_currency=assumed,
+            unnamed=unnamed,
             factors=factors,
             rows=rows + broken,
             unreadable=unreadable + broken,
@@ -190,6 +198,16 @@ def _positions(table: TableReader) -> dict[str, int]:
     if missing:
         raise table.missing(missing, "Export the bill in the FOCUS format, version 1.0 or later")
     return at
+
+
+def _check_currency(bill: Path, text: str, row: int, line: int) -> None:
+    """Refuse a currency that is written and cannot be read: its amounts may be anything."""
+    if not is_missing(text) and not parse_currency(text):
+        raise ImportFileError(
+            f"{bill}, row {row} (line {line}): BillingCurrency is {visible(text, 40)!r}",
+            "that is no currency code, so nobody can say what its amounts are worth",
+            "Write the ISO 4217 code, for example USD",
+        )
 
 
 def _currencies(

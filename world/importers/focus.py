@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from world.errors import ConfigError, ImportFileError
 from world.importers.bill import Bill, RawTotals, read_bill, sum_raw
+from world.importers.cloud_bill import cloud_from_bill, notes
+from world.importers.cloud_series import BASE
 from world.importers.inventory import GONE_AFTER_HOURS, Inventory, build_inventory
 from world.importers.metrics import Metrics, read_metrics, write_template
 from world.importers.money import EXACT, USD, ZERO, read_rates
@@ -28,6 +30,11 @@ from world.worlds.finops.sizes import canonical_size
 DEAREST_ROWS: Final = 10
 """How many of the dearest resources the report lists."""
 
+DEFAULT_HORIZON: Final = 10
+DEFAULT_TARGET_FRACTION: Final = 0.8
+FINOPS: Final = "finops"
+CLOUD: Final = "cloud"
+
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,119}")
 
 
@@ -38,8 +45,10 @@ def import_focus(
     output: Path | None = None,
     rates: Path | None = None,
     name: str | None = None,
-    horizon: int = 10,
-    target_fraction: float = 0.8,
+    world: str = "finops",
+    into: str | None = None,
+    horizon: int | None = None,
+    target_fraction: float | None = None,
     tolerance_fraction: float = 0.005,
 ) -> ImportReport:
     """Import a bill, and write a scenario where its sums hold.
@@ -47,7 +56,7 @@ def import_focus(
     The scenario's cost target is `target_fraction` × the starting cost of the whole inventory:
     every resource at its rate, and the protected rows of unattributed usage, which nobody can act
     on. The ledger (credits, taxes, purchases) is not in it. An earlier scenario is overwritten,
-    any other file is not.
+    any other file is not. For the cloud world see `world.importers.cloud_bill`.
 
     Args:
         bill: FOCUS CSV, plain or gzip.
@@ -55,17 +64,28 @@ def import_focus(
         output: Scenario file to write; None only reports.
         rates: CSV with ``currency,usd_per_unit``; then all amounts are US dollars.
         name: Name of the scenario; None makes ``bill/<file name>``.
-        horizon: Steps in an episode, at least 1.
-        target_fraction: Cost target as a share of the starting cost, above 0 and at most 1.
+        world: ``finops`` for the bill's own inventory, ``cloud`` for a cloud world in the bill's
+            proportions.
+        into: Cloud scenario to start from, by name or file; None is cloud/medium.
+        horizon: Steps in an episode, at least 1; None is 10, in the cloud world its base's.
+        target_fraction: Cost target as a share of the starting cost, above 0 and at most 1; None
+            is 0.8, in the cloud world its base's.
         tolerance_fraction: Largest gap with which a scenario is still written, 0 to 1.
 
     Raises:
         ImportFileError: A file cannot be read as what it should be, or currencies are mixed.
         ConfigError: An option cannot work, or the output cannot be written.
     """
-    _check_options(horizon, target_fraction, tolerance_fraction, name)
+    _check_options(
+        DEFAULT_HORIZON if horizon is None else horizon,
+        DEFAULT_TARGET_FRACTION if target_fraction is None else target_fraction,
+        tolerance_fraction,
+        name,
+    )
+    _check_world(world, into)
     if output is not None:
-        check_output(output, [path for path in (bill, metrics, rates) if path is not None])
+        base = Path(into) if into and Path(into).is_file() else None
+        check_output(output, [path for path in (bill, metrics, rates, base) if path is not None])
     with localcontext(EXACT):
         raw = sum_raw(bill, read_rates(rates) if rates is not None else None)
         attributed = read_bill(bill, raw)
@@ -73,19 +93,23 @@ def import_focus(
         inventory = build_inventory(attributed, use)
         gap = gap_fraction(raw, attributed)
         written = output if output is not None and gap <= tolerance_fraction else None
+        named = name or default_name(bill)
+        taken: Mapping[str, Any] | None = None
         if written is not None:
             _check_usage(attributed, bill)
-            scenario = _scenario(
-                name or default_name(bill),
-                raw,
-                inventory,
-                _params(raw, attributed, inventory, use, gap, target_fraction),
-                horizon,
-                target_fraction,
-            )
-            validate_resources(scenario)
+            if world == CLOUD:
+                scenario, taken = _cloud(
+                    named, raw, inventory, bill, into or BASE, horizon, target_fraction
+                )
+            else:
+                share = DEFAULT_TARGET_FRACTION if target_fraction is None else target_fraction
+                params = _params(raw, attributed, inventory, use, gap, share)
+                scenario = _scenario(
+                    named, raw, inventory, params, horizon or DEFAULT_HORIZON, share
+                )
+                validate_resources(scenario)
             write_scenario(scenario, written)
-        return _report(raw, attributed, inventory, use, gap, tolerance_fraction, written)
+        return _report(raw, attributed, inventory, use, gap, tolerance_fraction, written, taken)
 
 
 def write_metrics_template(bill: Path, path: Path, *, rates: Path | None = None) -> int:
@@ -202,6 +226,40 @@ def _scenario(
     )
 
 
+def _check_world(world: str, into: str | None) -> None:
+    if world not in {FINOPS, CLOUD}:
+        raise ConfigError(
+            f"a bill cannot become a scenario of the world {visible(world, 40)!r}",
+            "",
+            f"Type --world {FINOPS} or --world {CLOUD}",
+        )
+    if into is not None and world != CLOUD:
+        raise ConfigError(
+            f"--into {visible(into, 80)} is given without --world {CLOUD}",
+            "only a cloud world starts from another scenario",
+            f"Type --world {CLOUD} as well, or leave --into out",
+        )
+
+
+def _cloud(
+    name: str,
+    raw: RawTotals,
+    inventory: Inventory,
+    bill: Path,
+    into: str,
+    horizon: int | None,
+    target_fraction: float | None,
+) -> tuple[Scenario, Mapping[str, Any]]:
+    if raw.currency != USD:
+        raise ConfigError(
+            f"{bill} is in {raw.currency}",
+            "the cloud world's prices are US dollars",
+            "Give exchange rates with --rates",
+        )
+    cells = [row.cells for row in inventory.resources]
+    return cloud_from_bill(cells, name, into, horizon, target_fraction)
+
+
 def _check_usage(bill: Bill, path: Path) -> None:
     if not bill.mapped + bill.unattributed:
         raise ImportFileError(
@@ -225,6 +283,7 @@ def _report(
     gap: float,
     tolerance_fraction: float,
     written: Path | None,
+    cloud: Mapping[str, Any] | None,
 ) -> ImportReport:
     sizes = [row.cells["size"] for row in inventory.resources if row.cells["size"] is not None]
     free = [row for row in inventory.resources if not row.rate]
@@ -255,12 +314,17 @@ def _report(
         fallback_effective=bill.fallback_effective,
         zero_effective_nonzero_billed=bill.zero_effective_nonzero_billed,
         currency=raw.currency,
+        currency_missing=raw.unnamed,
         columns_unknown=raw.columns_unknown,
-        warnings=tuple(_warnings(raw, bill, inventory, use, gap, tolerance_fraction)),
+        warnings=(
+            *_warnings(raw, bill, inventory, use, gap, tolerance_fraction),
+            *(notes(cloud, len(inventory.resources)) if cloud is not None else ()),
+        ),
         dearest=tuple(row.shown for row in acting[:DEAREST_ROWS] if row.rate > ZERO),
         start_usd_per_hour=significant(float(inventory.start)),
         average_usd_per_hour=_average(bill),
         metrics=_metrics_report(use, inventory),
+        cloud=cloud,
         scenario=None if written is None else str(written),
     )
 
@@ -277,6 +341,7 @@ def _metrics_report(use: Metrics | None, inventory: Inventory) -> dict[str, Any]
         "resources": join.matched,
         "ids_unmatched": join.unmatched,
         "ids_ambiguous": join.ambiguous,
+        "essential_contradicted": use.contradicted,
     }
 
 
@@ -301,6 +366,11 @@ def _warnings(
         (
             raw.assumed_currency,
             "no row names a currency: USD is assumed",
+        ),
+        (
+            raw.unnamed and not raw.assumed_currency,
+            f"{raw.unnamed:,} of {raw.rows:,} rows name no currency: they count as the only one "
+            "that the others name",
         ),
         (
             raw.currency != USD,
@@ -384,6 +454,11 @@ def _metrics_warnings(use: Metrics | None, inventory: Inventory) -> list[str]:
             use.looks_like_fractions,
             "every percentage in the metrics file is at most 1: if they are fractions, name the "
             "metric cpu_fraction or memory_fraction",
+        ),
+        (
+            use.contradicted,
+            f"{use.contradicted:,} resources are answered both yes and no for essential in the "
+            "metrics file: they count as essential",
         ),
         (use.unclear, f"{use.unclear:,} metrics rows answer essential with neither yes nor no"),
         (

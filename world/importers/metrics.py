@@ -68,6 +68,18 @@ _METRICS: Final[dict[str, tuple[str, float]]] = {
 _MOST_IDLE_HOURS: Final = 24.0 * 366 * 50
 
 
+def largest_value(metric: str) -> float | None:
+    """Largest value that a metric may have, in its own unit; None where it is not known.
+
+    >>> largest_value("cpu_percent"), largest_value("cpu_fraction"), largest_value("cpu")
+    (100.0, 1.0, None)
+    """
+    known = _METRICS.get(word(metric[:80]))
+    if known is None:
+        return None
+    return (_MOST_IDLE_HOURS if known[0] == _IDLE else 100.0) / known[1]
+
+
 class Use(NamedTuple):
     """How much of a resource was used.
 
@@ -158,10 +170,12 @@ class ResourceMetrics:
 
     Attributes:
         essential: ``yes``, ``no`` or None; ``yes`` wins where lines differ.
+        contradicted: Whether lines say ``yes`` and others ``no``.
         owner: The first owner named, or None.
     """
 
     essential: Essential | None = None
+    contradicted: bool = False
     owner: str | None = None
     _series: dict[str, _Series] = field(default_factory=dict)
 
@@ -202,6 +216,7 @@ class Metrics:
         rows: Data rows, those that could not be used included.
         samples: Samples that were used.
         blank: Rows without a value, as an unfilled template has them.
+        contradicted: Ids that are answered both ``yes`` and ``no`` for ``essential``.
         unclear: Rows whose ``essential`` is neither yes, no nor unknown.
         skipped: Reason → rows that were not used.
         sha256: Digest of the uncompressed file.
@@ -212,6 +227,7 @@ class Metrics:
     rows: int
     samples: int
     blank: int
+    contradicted: int
     unclear: int
     skipped: dict[str, int]
     sha256: str
@@ -242,6 +258,7 @@ def read_metrics(path: Path) -> Metrics:
             rows=reading.rows + sum(table.skipped.values()),
             samples=reading.samples,
             blank=reading.blank,
+            contradicted=sum(entry.contradicted for entry in reading.by_id.values()),
             unclear=reading.unclear,
             skipped=dict(sorted(skipped.items())),
             sha256=table.sha256,
@@ -288,8 +305,9 @@ class _Reading:
             answer = parse_essential(said)
             if answer is None:
                 self.unclear += word(said) != "unknown"
-            elif entry.essential != "yes":
-                entry.essential = answer
+            else:
+                entry.contradicted |= entry.essential not in (None, answer)
+                entry.essential = "yes" if entry.essential == "yes" else answer
         owner = self._field(row, "owner")
         if owner and entry.owner is None:
             entry.owner = visible(owner, 120)

@@ -72,7 +72,11 @@ def plain(value: Decimal) -> str:
 
 
 def parse_currency(text: str) -> str:
-    """A currency code in capitals, or "" where the field says nothing or is no code."""
+    """A currency code in capitals, or "" where the field says nothing or is no code.
+
+    >>> parse_currency(" usd "), parse_currency("US$"), parse_currency("NULL")
+    ('USD', '', '')
+    """
     if is_missing(text):
         return ""
     code = text.strip().upper()

@@ -44,12 +44,14 @@ class ImportReport:
         fallback_effective: Rows where BilledCost was used because EffectiveCost is missing.
         zero_effective_nonzero_billed: Rows with EffectiveCost 0 and another BilledCost.
         currency: Currency of all amounts.
+        currency_missing: Rows that name no currency.
         columns_unknown: Columns that no FOCUS version has.
         warnings: What a careful reader should know, one sentence each.
         dearest: The dearest resources and what is missing to act on each.
         start_usd_per_hour: Σ rate of the inventory, the scenario's starting cost.
         average_usd_per_hour: Usage ÷ hours that the bill covers, for comparison.
         metrics: How the metrics file met the bill; None without one.
+        cloud: What a cloud scenario took from the bill; None where none was made.
         scenario: Path of the scenario that was written; None where none was.
     """
 
@@ -76,12 +78,14 @@ class ImportReport:
     fallback_effective: int
     zero_effective_nonzero_billed: int
     currency: str
+    currency_missing: int
     columns_unknown: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     dearest: tuple[Mapping[str, Any], ...] = ()
     start_usd_per_hour: float = 0.0
     average_usd_per_hour: float = 0.0
     metrics: Mapping[str, Any] | None = field(default=None)
+    cloud: Mapping[str, Any] | None = None
     scenario: str | None = None
 
     @property
@@ -116,12 +120,14 @@ class ImportReport:
             "fallback_effective": self.fallback_effective,
             "zero_effective_nonzero_billed": self.zero_effective_nonzero_billed,
             "currency": self.currency,
+            "currency_missing": self.currency_missing,
             "columns_unknown": list(self.columns_unknown),
             "warnings": list(self.warnings),
             "dearest": [dict(row) for row in self.dearest],
             "start_usd_per_hour": self.start_usd_per_hour,
             "average_usd_per_hour": self.average_usd_per_hour,
             "metrics": None if self.metrics is None else dict(self.metrics),
+            "cloud": None if self.cloud is None else dict(self.cloud),
             "scenario": self.scenario,
         }
 

@@ -24,6 +24,8 @@ from world.scenarios.loader import SCHEMA
 INLINE_ROWS: Final = 500
 """Up to here the inventory stands in the TOML file itself, where people can read and edit it."""
 
+_ENTRIES_PER_LINE: Final = 12
+
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES: Final = {
     "\\": "\\\\",
@@ -129,8 +131,18 @@ def _table(name: str, values: Mapping[str, Any]) -> list[str]:
         if isinstance(value, Mapping) and value:
             nested += _table(f"{name}.{_toml_key(key)}", value)
         else:
-            lines.append(f"{_toml_key(key)} = {toml_value(value)}")
+            lines.append(f"{_toml_key(key)} = {_wrapped(value)}")
     return lines + nested
+
+
+def _wrapped(value: Any) -> str:
+    """A value of a table; a long list stands on lines of its own, tables one by one."""
+    if not isinstance(value, list | tuple) or len(value) <= _ENTRIES_PER_LINE:
+        return toml_value(value)
+    size = 1 if isinstance(value[0], Mapping) else _ENTRIES_PER_LINE
+    parts = [toml_value(part) for part in value]
+    lines = [", ".join(parts[at : at + size]) for at in range(0, len(parts), size)]
+    return "\n".join(["[", *(f"    {line}," for line in lines), "]"])
 
 
 def columns_text(resources: Mapping[str, Sequence[Any]]) -> str:

@@ -4,6 +4,9 @@ A bill or a metrics export is opened by what its bytes say and never by its name
 in chunks, so that memory does not grow with its rows; a line, a field or a compression ratio
 beyond reason ends the read with one clear error. A row that cannot be split is counted under its
 reason and left out. Nothing here knows what a column means, and no text is ever evaluated.
+
+A quoted field may hold line breaks; it goes on until its quote closes (RFC 4180, section 2, rules 6
+and 7), within bounds, so that one lost quote cannot swallow a file.
 """
 
 from __future__ import annotations
@@ -29,9 +32,18 @@ Aliases = Mapping[str, tuple[str, ...]]
 DELIMITERS: Final = (",", ";", "\t", "|")
 WRONG_FIELDS: Final = "wrong number of fields"
 BROKEN_QUOTES: Final = "quotes are broken"
+ENDLESS_QUOTE: Final = "a quote never closes"
+OVERLONG_QUOTE: Final = "a quote is still open after 1,000 lines or 131,072 characters"
+LONG_FIELD: Final = "a field is longer than 131,072 characters"
+LOOSE_RETURN: Final = "a carriage return stands outside quotes"
+MAX_RECORD_LINES: Final = 1_000
+"""Physical lines of one row, at most."""
 
 _CHUNK_BYTES: Final = 1 << 18
 _MAX_LINE_CHARS: Final = 1 << 20
+_MAX_RECORD_CHARS: Final = 1 << 20
+_MOST_PLACES: Final = 8
+"""Faults that are named with their lines; further ones are counted by their kind alone."""
 _MAX_COLUMNS: Final = 2_000
 # Bills compress 10 to 60 times; gzip's own ceiling is about 1,030.
 _MAX_GZIP_RATIO: Final = 250
@@ -111,8 +123,9 @@ class TableReader:
         path: The file.
         header: Column names as written, without BOMs and surrounding spaces.
         delimiter: One of `DELIMITERS`.
-        skipped: Reason → physical rows that could not be split. A quoted field which swallows
-            several lines counts each of them, so that no row disappears unseen.
+        skipped: Reason → physical lines that could not be split; the first faults are named with
+            their lines. A quoted field which swallows several lines counts each of them, so that
+            no row disappears unseen.
 
     Args:
         path: The file to read.
@@ -130,11 +143,12 @@ class TableReader:
         self.skipped: Counter[str] = Counter()
         self._what = what
         self._digest = hashlib.sha256()
+        self._line = self._places = 0
         self._source = _open(path, what)
         try:
             self._compressed_bytes = path.stat().st_size
             self._stream = _decompressed(self._source)
-            self._lines = self._split()
+            self._lines = _Lines(self._split())
             self.header, self.delimiter = self._read_header(aliases)
         except BaseException:
             self.close()
@@ -191,28 +205,41 @@ class TableReader:
         """SHA-256 of the uncompressed bytes read so far."""
         return self._digest.hexdigest()
 
+    @property
+    def line(self) -> int:
+        """Physical line where the row that was read last begins; the first line is 1."""
+        return self._line
+
     def __iter__(self) -> Iterator[list[str]]:
         """Rows with exactly one field per column; the others are counted in `skipped`."""
-        reader = csv.reader(self._lines, delimiter=self.delimiter, strict=True)
+        lines = self._lines
+        reader = csv.reader(lines, delimiter=self.delimiter, strict=True)
         width = len(self.header)
-        line = 0
         while True:
+            self._line = lines.begin_record()
             try:
                 for row in reader:
                     if len(row) == width:
-                        line = reader.line_num
                         yield row
-                        continue
-                    lines, line = reader.line_num - line, reader.line_num
-                    if len(row) > width and not any(row[width:]):
+                    elif len(row) > width and not any(row[width:]):
                         yield row[:width]
                     elif any(field.strip() for field in row):
-                        self.skipped[WRONG_FIELDS] += lines
-            except csv.Error:
-                self.skipped[BROKEN_QUOTES] += max(1, reader.line_num - line)
-                line = reader.line_num
+                        self.skipped[WRONG_FIELDS] += lines.number - self._line + 1
+                    self._line = lines.begin_record()
+            except (csv.Error, _RecordTooLongError) as error:
+                self._skip_record(error)
                 continue
             return
+
+    def _skip_record(self, error: Exception) -> None:
+        """Count the lines of a record that could not be split, with the reason and the place."""
+        first, last = self._line, self._lines.number
+        reason = _fault(error, ended=self._lines.ended, lines=last - first + 1)
+        if self._places < _MOST_PLACES:
+            self._places += 1
+            where = f"line {first}" if last <= first else f"the record of lines {first} to {last}"
+            reason = f"{reason} in {where}"
+        self.skipped[reason] += max(1, last - first + 1)
 
     def _read_header(self, aliases: Aliases) -> tuple[tuple[str, ...], str]:
         for line in self._lines:
@@ -327,6 +354,56 @@ class TableReader:
                 f"it is a binary file and no {self._what}",
                 "Give a CSV file, plain or gzip",
             )
+
+
+class _RecordTooLongError(Exception):
+    """A quote is still open after more lines or characters than a row can have."""
+
+
+class _Lines(Iterator[str]):
+    """Physical lines, counted, with a bound on how many of them one record takes.
+
+    Attributes:
+        number: Lines handed out.
+        ended: Whether there are no more.
+    """
+
+    __slots__ = ("_chars", "_from", "_source", "ended", "number")
+
+    def __init__(self, source: Iterator[str]) -> None:
+        self._source = source
+        self._chars = self._from = self.number = 0
+        self.ended = False
+
+    def begin_record(self) -> int:
+        """Start counting anew; returns the number of the next line."""
+        self._from, self._chars = self.number, 0
+        return self.number + 1
+
+    def __next__(self) -> str:
+        if self._chars > _MAX_RECORD_CHARS or self.number - self._from >= MAX_RECORD_LINES:
+            raise _RecordTooLongError
+        try:
+            line = next(self._source)
+        except StopIteration:
+            self.ended = True
+            raise
+        self.number += 1
+        self._chars += len(line)
+        return line
+
+
+def _fault(error: Exception, *, ended: bool, lines: int) -> str:
+    """Why a record of so many lines could not be split."""
+    said = str(error)
+    too_long = said.startswith("field larger")
+    if ended:
+        return ENDLESS_QUOTE
+    if isinstance(error, _RecordTooLongError) or (too_long and lines > 1):
+        return OVERLONG_QUOTE
+    if too_long:
+        return LONG_FIELD
+    return LOOSE_RETURN if said.startswith("new-line character") else BROKEN_QUOTES
 
 
 def _open(path: Path, what: str) -> BinaryIO:
