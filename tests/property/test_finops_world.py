@@ -240,7 +240,7 @@ def test_worlds_that_look_the_same_project_the_same_bytes_whatever_is_hidden(
 
 @settings(max_examples=15, deadline=None)
 @given(task=tasks, seed=seeds, samples=st.integers(0, 4), moves=st.integers(0, 4))
-def test_asking_never_raises_the_waste_whatever_the_answer_may_be(
+def test_asking_never_raises_unaccounted_spend_whatever_the_answer_may_be(
     task: str, seed: int, samples: int, moves: int
 ) -> None:
     world, state, scenario = opened(task, seed)
@@ -256,8 +256,8 @@ def test_asking_never_raises_the_waste_whatever_the_answer_may_be(
     ]
     belief = world.believe(history, samples, Key(seed, state.step))
     plans = [((NOP_ACTION,),), *(((action,),) for action in asks)]
-    waste = world.project(belief, plans, 4, None, Key(seed, state.step))[0, :, :, :, 1]
-    assert (waste[1:] <= waste[:1] + 1e-12).all()
+    unaccounted = world.project(belief, plans, 4, None, Key(seed, state.step))[0, :, :, :, 1]
+    assert (unaccounted[1:] <= unaccounted[:1] + 1e-12).all()
 
 
 @settings(max_examples=10, deadline=None)

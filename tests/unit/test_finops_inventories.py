@@ -150,7 +150,7 @@ GOLDEN = {
         1336617677,
     ),
 }
-"""Seed 1: cost, waste, carbon, first ids, best possible saving in 1e-9 $/h."""
+"""Seed 1: cost, unaccounted spend, carbon, first ids, best possible saving in 1e-9 $/h."""
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -158,9 +158,9 @@ def test_seed_1_keeps_its_golden_inventory(task: str) -> None:
     """Fails when a draw or a price moves: published seeds would then mean another inventory."""
     world, state, _ = opened(task, 1)
     seen = world.observe(state)
-    cost, waste, carbon, ids, best = GOLDEN[task]
+    cost, unaccounted, carbon, ids, best = GOLDEN[task]
     assert seen.metrics["cost_usd_per_hour"] == cost
-    assert seen.metrics["waste_usd_per_hour"] == waste
+    assert seen.metrics["unaccounted_usd_per_hour"] == unaccounted
     assert seen.metrics["carbon_kg_per_day"] == carbon
     assert seen.inventory is not None
     assert seen.inventory.ids[:4] == ids

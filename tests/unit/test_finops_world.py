@@ -202,7 +202,7 @@ def test_in_a_bill_requests_are_recorded_and_nothing_is_made_up() -> None:
     world, state, _ = billed(
         {"unknown": {"kind": "compute", "cost_usd_per_hour": 1.0}, "z": ZOMBIE}
     )
-    waste = world.observe(state).metrics["waste_usd_per_hour"]
+    before = world.observe(state).metrics["unaccounted_usd_per_hour"]
     joint = (Action.of("request_metrics", "unknown"),)
     state, outcomes, _ = world.step(state, joint)
     assert outcomes.actions[0].status == "applied"
@@ -212,9 +212,9 @@ def test_in_a_bill_requests_are_recorded_and_nothing_is_made_up() -> None:
     assert (row["cpu_percent"], row["essential"]) == (None, "unknown")
     assert (row["metrics_asked"], row["owner_asked"]) == (1, 1)
     assert not [name for name in world.columns(state).columns if name.startswith("h.")]
-    after = world.observe(state).metrics["waste_usd_per_hour"]
-    assert waste is not None
-    assert after == pytest.approx(waste - 1.0)
+    after = world.observe(state).metrics["unaccounted_usd_per_hour"]
+    assert before is not None
+    assert after == pytest.approx(before - 1.0)
 
 
 def test_terminating_what_is_essential_is_possible_and_scored_at_the_bottom() -> None:
@@ -502,3 +502,51 @@ def test_grading_from_the_steps_alone_equals_grading_with_the_state() -> None:
     assert isinstance(card, Scorecard)
     assert card.as_json() == grade(scenario, steps).as_json()
     assert card.success is True
+
+
+def test_spend_nobody_has_accounted_for_is_not_called_waste() -> None:
+    metric = FinopsWorld.metrics[1]
+    assert (metric.name, metric.title) == (
+        "unaccounted_usd_per_hour",
+        "Spend nobody has accounted for",
+    )
+    assert metric.objective == "waste"
+
+
+def carbon_of(world: FinopsWorld, scenario: Scenario, state: object, plan: Action) -> float:
+    history = History(scenario)
+    history.observations.append(world.observe(state))  # type: ignore[arg-type]
+    belief = world.believe(history, 2, Key(1, 0))
+    return float(world.project(belief, [((plan,),)], 1, None, Key(1, 0))[0, 0, 0, 0, 3])
+
+
+def test_carbon_is_unknown_where_no_size_is_known() -> None:
+    world, state, scenario = billed(
+        {"a": {**ZOMBIE, "size": None}, "b": {**ZOMBIE, "size": "g5.4xlarge"}}
+    )
+    seen = world.observe(state)
+    assert seen.metrics["carbon_kg_per_day"] is None
+    assert "carbon of 2 resources (none has a known size)" in seen.unknown
+    assert np.isnan(carbon_of(world, scenario, state, terminate("a")))
+    assert "carbon_kg_per_day" not in world.columns(state).metrics
+
+
+def test_partial_carbon_says_what_it_covers_and_what_it_assumes() -> None:
+    rows = {"known": ZOMBIE, "unmeasured": {**WORKER, "cpu_percent": None}}
+    world, state, scenario = billed({**rows, "unsized": {**WORKER, "size": None}})
+    seen = world.observe(state)
+    assert seen.metrics["carbon_kg_per_day"] == pytest.approx(
+        carbon_of(world, scenario, state, NOP)
+    )
+    assert "carbon covers 2 of 3 resources (the others have no known size)" in seen.unknown
+    assert "carbon of 1 resources assumes 50 % CPU (not known)" in seen.unknown
+    whole, all_known, _ = billed({"known": ZOMBIE, "worker": WORKER})
+    assert not [line for line in whole.observe(all_known).unknown if "carbon" in line]
+
+
+def test_the_last_machine_of_known_size_takes_its_carbon_with_it_to_a_known_zero() -> None:
+    world, state, scenario = billed({"known": ZOMBIE, "unsized": {**WORKER, "size": None}})
+    assert carbon_of(world, scenario, state, terminate("known")) == 0.0
+    seen = world.observe(take(world, state, terminate("known")))
+    assert seen.metrics["carbon_kg_per_day"] == 0.0
+    assert "carbon of 1 resources (none has a known size)" in seen.unknown

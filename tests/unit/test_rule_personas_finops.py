@@ -274,3 +274,32 @@ def _history(scenario: Scenario, seen: Observation) -> History:
     history = History(scenario)
     history.observations.append(seen)
     return history
+
+
+def test_metrics_are_asked_for_dearest_first_and_never_for_a_negligible_rest() -> None:
+    blind = {"cpu_percent": None, "memory_percent": None, "idle_hours": None, "essential": None}
+    machines = [row(f"m{n}", cost_usd_per_hour=float(n), **blind) for n in range(1, 9)]
+    dust = [
+        row(f"a{n:02d}", kind="storage", size=None, cost_usd_per_hour=1e-5, **blind)
+        for n in range(40)
+    ]
+    scenario = bill(*dust, *machines)
+    world, views = make_world(scenario), []
+    state = world.reset(scenario, [1])
+    asked: list[str] = []
+    for seat in ("janitor", "cost", "janitor", "cost"):
+        views.append(world.observe(state))
+        best = ask(scenario, world, views[-1:], seat)[0]
+        asked += [action.target for action in best.actions]
+        reason = best.rationale
+        state, _, _ = world.step(state, best.actions)
+    assert asked == [*(f"m{n}" for n in range(8, 0, -1)), NOP.target]
+    assert "what is left to measure costs 0.0004 $/h in all" in reason
+
+
+def test_what_costs_the_same_everywhere_is_no_negligible_rest() -> None:
+    blind = {"cpu_percent": None, "memory_percent": None, "essential": None}
+    rows = [row(f"m{n:04d}", cost_usd_per_hour=0.01, **blind) for n in range(5000)]
+    assert [action.kind for action in said(bill(*rows), "cost")[0].actions] == [
+        "request_metrics"
+    ] * 3

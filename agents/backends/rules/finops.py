@@ -31,6 +31,8 @@ SHORTLIST = 16
 _SATURATION = "saturation_percent"
 _NO, _UNKNOWN = ESSENTIAL.index("no"), ESSENTIAL.index("unknown")
 _ID_CHARACTERS = 60
+_NEGLIGIBLE_FRACTION = 0.001
+"""What is not measured and costs less than this share of all spend is not worth asking about."""
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -186,17 +188,38 @@ def _idle(sheet: Sheet, row: int) -> str:
 
 
 def _requests(sheet: Sheet, mask: Mask, why: str) -> list[Option]:
-    """Ask for the metrics of the dearest rows whose use is not fully known."""
-    cells = sheet.cells
-    unknown = mask & ~rules.use_complete(cells) & (cells["metrics_asked"] == 0)
+    """Ask for the metrics of the dearest rows whose use is not fully known.
+
+    Asking ends where all that is left to ask about is a negligible part of the spend: a bill of
+    hundreds of rows has a long tail, and no answer about it could change anything.
+    """
+    spend = _unmeasured_usd(sheet, mask)
+    rows = best_rows(spend)
+    left = spend.sum() - np.cumsum(spend[rows]) + spend[rows]  # from each row on, itself included
+    floor = _NEGLIGIBLE_FRACTION * np.maximum(sheet.cells["cost_usd_per_hour"], 0.0).sum()
     return [
         Option(
             Action.of("request_metrics", sheet.inventory.ids[row]),
             f"{sheet.label(row)} costs {sheet.number('cost_usd_per_hour', row):.4g} $/h and its "
             f"use is not fully known: {why}",
         )
-        for row in best_rows(np.where(unknown, cells["cost_usd_per_hour"], 0.0))
+        for row, rest in zip(rows, left.tolist(), strict=True)
+        if rest >= floor
     ]
+
+
+def _unmeasured_usd(sheet: Sheet, mask: Mask) -> Floats:
+    """$/h of each row whose use is not fully known and was not asked for; 0 elsewhere."""
+    cells = sheet.cells
+    unknown = mask & ~rules.use_complete(cells) & (cells["metrics_asked"] == 0)
+    spend: Floats = np.where(unknown, np.maximum(cells["cost_usd_per_hour"], 0.0), 0.0)
+    return spend
+
+
+def _unasked(sheet: Sheet) -> str:
+    """What was not worth asking about, in words; empty where there is no such thing."""
+    left = float(_unmeasured_usd(sheet, sheet.ours).sum())
+    return f", and what is left to measure costs {left:.3g} $/h in all" if left > 0.0 else ""
 
 
 def _flags(sheet: Sheet) -> list[Option]:
@@ -257,7 +280,8 @@ def _cost(request: Request, sheet: Sheet) -> tuple[Proposal, ...]:
     if found:
         return found
     asks = _agenda(request, _requests(sheet, sheet.ours, "no saving can be shown without it"))
-    return asks or _nothing(request, "no saving is known: nothing idle, nothing that fits smaller")
+    calm = f"no saving is known: nothing idle, nothing that fits smaller{_unasked(sheet)}"
+    return asks or _nothing(request, calm)
 
 
 def _sustainability(request: Request, sheet: Sheet) -> tuple[Proposal, ...]:
@@ -282,14 +306,14 @@ def _janitor(request: Request, sheet: Sheet) -> tuple[Proposal, ...]:
     ]
     asks = [
         *_flags(sheet),
-        *_requests(sheet, sheet.ours, "nobody can say whether it is waste"),
+        *_requests(sheet, sheet.ours, "nobody can say whether it is needed"),
     ]
     most = request.world.limits.max_actions_per_step
     first = _agenda(request, [*zombies[:SHORTLIST], *asks], singles=0)
     sweep = _agenda(request, zombies, singles=3)
     inquiry = _agenda(request, asks, singles=MAX_PROPOSALS if not zombies else most)
     merged = _distinct([*first, *sweep, *inquiry])
-    return merged or _nothing(request, "nothing is idle and known to be needless")
+    return merged or _nothing(request, f"nothing is idle and known to be needless{_unasked(sheet)}")
 
 
 RULES_BY_ROLE: Mapping[str, Callable[[Request, Sheet], tuple[Proposal, ...]]] = {

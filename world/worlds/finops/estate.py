@@ -154,13 +154,13 @@ class Totals(NamedTuple):
 
     Attributes:
         cost_nano: nano-$/h.
-        waste_nano: nano-$/h.
+        unaccounted_nano: Spend that nobody has accounted for, nano-$/h.
         carbon_mg: mg CO2e per day.
         unverified_nano: Savings that do not count, nano-$/h.
     """
 
     cost_nano: int
-    waste_nano: int
+    unaccounted_nano: int
     carbon_mg: int
     unverified_nano: int
 
@@ -195,7 +195,7 @@ class State:
         origin: The columns at the start, hidden truth included; what best possible refers to.
         step: Steps done.
         cost_nano: int64 [B], what everything costs, nano-$/h.
-        waste_nano: int64 [B].
+        unaccounted_nano: int64 [B], spend that nobody has accounted for, nano-$/h.
         carbon_mg: int64 [B], mg CO2e per day.
         unverified_nano: int64 [B], savings that do not count.
         violations: int64 [B], broken rules so far.
@@ -210,7 +210,7 @@ class State:
     origin: dict[str, NDArray[Any]]
     step: int
     cost_nano: NDArray[np.int64]
-    waste_nano: NDArray[np.int64]
+    unaccounted_nano: NDArray[np.int64]
     carbon_mg: NDArray[np.int64]
     unverified_nano: NDArray[np.int64]
     violations: NDArray[np.int64]
@@ -235,11 +235,15 @@ class State:
         memory = np.fmax.reduce(self.columns["memory_percent"][world], initial=0.0)
         return float(max(cpu, memory))
 
+    def knows_carbon(self, world: int) -> bool:
+        """Whether the carbon of any row can be estimated; what was terminated emits a known 0."""
+        return bool(rules.carbon_known({"size": self.columns["size"][world]}).any())
+
     def totals(self, world: int) -> Totals:
         """The sums of one world."""
         return Totals(
             int(self.cost_nano[world]),
-            int(self.waste_nano[world]),
+            int(self.unaccounted_nano[world]),
             int(self.carbon_mg[world]),
             int(self.unverified_nano[world]),
         )
@@ -276,24 +280,24 @@ def open_state(
     batch, ceiling = columns["state"].shape[0], frame.ceiling_percent
     zero = np.zeros(batch, dtype=np.int64)
     if totals is None:
-        cost, waste, carbon, unverified = (
+        cost, unaccounted, carbon, unverified = (
             cells.sum(axis=1)
             for cells in (
                 rules.nano(columns["cost_usd_per_hour"]),
-                rules.waste_nano(columns, ceiling),
+                rules.unaccounted_nano(columns, ceiling),
                 rules.carbon_mg(columns),
                 rules.unverified_nano(columns, ceiling),
             )
         )
     else:
-        cost, waste, carbon, unverified = (np.full(batch, total) for total in totals)
+        cost, unaccounted, carbon, unverified = (np.full(batch, total) for total in totals)
     return State(
         frame=frame,
         columns=columns,
         origin=columns,
         step=0,
         cost_nano=cost,
-        waste_nano=waste,
+        unaccounted_nano=unaccounted,
         carbon_mg=carbon,
         unverified_nano=unverified,
         violations=zero,
@@ -413,10 +417,10 @@ def _apply(
             where[0],
             rules.nano(after["cost_usd_per_hour"]) - rules.nano(before["cost_usd_per_hour"]),
         ),
-        waste_nano=_moved(
-            state.waste_nano,
+        unaccounted_nano=_moved(
+            state.unaccounted_nano,
             where[0],
-            rules.waste_nano(after, ceiling) - rules.waste_nano(before, ceiling),
+            rules.unaccounted_nano(after, ceiling) - rules.unaccounted_nano(before, ceiling),
         ),
         carbon_mg=_moved(
             state.carbon_mg, where[0], rules.carbon_mg(after) - rules.carbon_mg(before)

@@ -22,11 +22,11 @@ TASKS = ("zombie_cleanup", "right_sizing", "production_stability", "bill")
 
 DEFAULT_TARGET_FRACTION = 0.8
 COST = "cost_usd_per_hour"
-WASTE = "waste_usd_per_hour"
+UNACCOUNTED = "unaccounted_usd_per_hour"
 SATURATION = "saturation_percent"
 CARBON = "carbon_kg_per_day"
 REPEAT = "repeat_fraction"
-METRICS = (COST, WASTE, SATURATION, CARBON, REPEAT)
+METRICS = (COST, UNACCOUNTED, SATURATION, CARBON, REPEAT)
 
 _KNOWN_PARAMS = frozenset(
     {"task", "layout", "coins", "use_known_fraction", "essential_known_fraction"}
@@ -190,14 +190,14 @@ def tolerances_of(frame: Frame, world: int) -> dict[str, list[float]]:
     """Metric → [margin, scale] of one world, where the scenario does not say.
 
     The cost margin is the whole target: a careful seat never stops saving at the target. One unit
-    of gap is a tenth of the starting cost (for waste and carbon: of the start's own value).
+    of gap is a tenth of the starting cost (for carbon: of the start's own value).
     """
     target = max(float(frame.target_nano[world]) / rules.NANO, 0.0)
     gross = float(frame.gross_nano[world]) / rules.NANO
     carbon = float(frame.start_carbon_mg[world]) / _MG_PER_KG
     computed = {
         COST: [target, gross / 10.0 or 1.0],
-        WASTE: [0.0, gross / 10.0 or 1.0],
+        UNACCOUNTED: [0.0, gross / 10.0 or 1.0],
         SATURATION: [5.0, 10.0],
         CARBON: [0.0, carbon / 10.0 or 1.0],
         REPEAT: [0.0, 1.0],

@@ -121,7 +121,7 @@ def project(
         continuation: What happens after a plan; only nop can be continued with.
 
     Returns:
-        float64 [1, n_plans, K, horizon, 5].
+        float64 [1, n_plans, K, horizon, 5]; NaN is saturation or carbon that is not known.
 
     Raises:
         InadmissibleActionError: The continuation wants an action that needs a target.
@@ -137,6 +137,7 @@ def project(
     base = _Base.of(state, looked, laid)
     sums = {name: total[:looked, None] for name, total in base.totals.items()}
     result = np.empty((looked, len(plans), steps, 5))
+    knows_carbon = state.knows_carbon(0)
     for step in range(horizon):
         before, act, size = cells, laid.act[step], laid.size[step]
         _check_continuation(plans, step, continuation, result, laid, state.step)
@@ -151,16 +152,17 @@ def project(
         changes = {
             "cost": rules.nano(cells["cost_usd_per_hour"])
             - rules.nano(before["cost_usd_per_hour"]),
-            "waste": rules.waste_nano(cells, ceiling) - rules.waste_nano(before, ceiling),
+            "unaccounted": rules.unaccounted_nano(cells, ceiling)
+            - rules.unaccounted_nano(before, ceiling),
             "carbon": rules.carbon_mg(cells) - rules.carbon_mg(before),
         }
         for name, change in changes.items():
             sums[name] = sums[name] + np.where(laid.valid, change, 0).sum(axis=-1)
         hot = np.where(laid.valid, rules.hottest_percent(cells), np.nan)
         result[:, :, step, 0] = sums["cost"] / rules.NANO
-        result[:, :, step, 1] = sums["waste"] / rules.NANO
+        result[:, :, step, 1] = sums["unaccounted"] / rules.NANO
         result[:, :, step, 2] = np.fmax(base.hottest, np.fmax.reduce(hot, axis=-1, initial=np.nan))
-        result[:, :, step, 3] = sums["carbon"] / MG_PER_KG
+        result[:, :, step, 3] = sums["carbon"] / MG_PER_KG if knows_carbon else np.nan
         result[:, :, step, 4] = (churn.sum(axis=-1) + laid.clashed[step]) / np.maximum(
             laid.asked[step], 1
         )
@@ -184,7 +186,7 @@ class _Base(NamedTuple):
     def of(state: State, looked: int, laid: Overlay) -> _Base:
         totals = {
             "cost": state.cost_nano[:looked],
-            "waste": state.waste_nano[:looked],
+            "unaccounted": state.unaccounted_nano[:looked],
             "carbon": state.carbon_mg[:looked],
         }
         hot = np.fmax(state.columns["cpu_percent"][0], state.columns["memory_percent"][0])

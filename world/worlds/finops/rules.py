@@ -310,8 +310,12 @@ def _answer(after: Cells) -> None:
         after[name] = np.where(wait > 0, wait - 1, wait).astype(np.uint8)
 
 
-def waste_nano(cells: Cells, ceiling_percent: float) -> NDArray[np.int64]:
-    """Waste per row in nano-dollars per hour: spend that nobody has accounted for.
+def unaccounted_nano(cells: Cells, ceiling_percent: float) -> NDArray[np.int64]:
+    """Spend per row that nobody has accounted for, in nano-dollars per hour.
+
+    It is no measure of what could be saved: it also counts what nobody knows anything about, and
+    it falls by asking, before anything is saved. What it says is how much of the spend somebody
+    still has to look at or act on:
 
     * use not fully known and nobody has asked: all it costs;
     * known idle and not known essential: all it costs, unless its owner has been asked;
@@ -319,7 +323,7 @@ def waste_nano(cells: Cells, ceiling_percent: float) -> NDArray[np.int64]:
     * anything else, and whatever is protected or managed by others: nothing.
 
     An answer that arrived in this very step does not count yet: nobody could act on it. So asking
-    never raises the waste, and a room that looks one step ahead has a reason to ask.
+    never raises it, and a room that looks one step ahead has a reason to ask.
     """
     cost = np.maximum(nano(cells["cost_usd_per_hour"]), 0)
     ours = (cells["state"] == 0) & (cells["protected"] == 0) & (cells["managed_by"] == 0)
@@ -355,8 +359,16 @@ def oversize_nano(cells: Cells, ceiling_percent: float) -> NDArray[np.int64]:
     return result
 
 
+def carbon_known(cells: Cells) -> NDArray[Any]:
+    """Whether the carbon of a row can be estimated at all: it has a known machine size."""
+    known: NDArray[Any] = size_row(cells) > 0
+    return known
+
+
 def carbon_mg(cells: Cells) -> NDArray[np.int64]:
-    """Carbon per row in milligrams CO2e per day; 0 for what has no machine size.
+    """Carbon per row in milligrams CO2e per day; 0 for what has no known machine size.
+
+    A sum over rows says something only where `carbon_known` holds for one of them.
 
     W · 24 h · PUE · g/kWh, with W piecewise linear over 0, 50 and 100 % CPU.
     Source: Cloud Carbon Footprint methodology.

@@ -55,7 +55,7 @@ from world.worlds.finops.opening import (
     COST,
     REPEAT,
     SATURATION,
-    WASTE,
+    UNACCOUNTED,
     check_scenario,
     open_world,
     targets_of,
@@ -66,6 +66,7 @@ from world.worlds.finops.project import MG_PER_KG, project
 from world.worlds.finops.rules import Refusal
 from world.worlds.finops.sizes import OVERLOAD_PERCENT
 from world.worlds.finops.storage import changed_cells, outcomes_as_json, outcomes_from_json
+from world.worlds.finops.tables import UNKNOWN_CPU_PERCENT
 from world.worlds.finops.wording import (
     TEMPLATES,
     Reading,
@@ -107,7 +108,7 @@ class FinopsWorld(World[State]):
     limits = Limits(MAX_ACTIONS, has_nop=True, plan_depth=1, noise="counter")
     metrics = (
         MetricSpec(COST, "$/h", "cost", "Cost"),
-        MetricSpec(WASTE, "$/h", "waste", "Spend not accounted for"),
+        MetricSpec(UNACCOUNTED, "$/h", "waste", "Spend nobody has accounted for"),
         MetricSpec(SATURATION, "%", "latency", "Hottest CPU or memory"),
         MetricSpec(CARBON, "kgCO2e/day", "carbon", "Carbon"),
         MetricSpec(REPEAT, "fraction", "churn", "Actions that repeat or fail"),
@@ -408,10 +409,10 @@ def _metrics(state: State, row: int) -> dict[str, float | None]:
     hottest = state.hottest_percent(row)
     return {
         COST: significant(state.cost_nano[row] / rules.NANO),
-        WASTE: significant(state.waste_nano[row] / rules.NANO),
+        UNACCOUNTED: significant(state.unaccounted_nano[row] / rules.NANO),
         # Nothing known is not 0 %: a bill without metrics says so.
         SATURATION: significant(hottest) if hottest > 0.0 or _knows_use(state, row) else None,
-        CARBON: significant(state.carbon_mg[row] / MG_PER_KG),
+        CARBON: significant(state.carbon_mg[row] / MG_PER_KG) if state.knows_carbon(row) else None,
         REPEAT: significant(state.repeat_fraction[row]),
     }
 
@@ -453,7 +454,25 @@ def _unknown(visible: Mapping[str, NDArray[Any]]) -> tuple[str, ...]:
         lines.append(f"use of {use} resources")
     if need:
         lines.append(f"whether anything needs {need} resources")
-    return tuple(lines)
+    return (*lines, *_carbon_unknown(cells, live))
+
+
+def _carbon_unknown(cells: rules.Cells, live: NDArray[np.bool_]) -> list[str]:
+    """What the carbon figure leaves out or assumes."""
+    total, sized = int(np.count_nonzero(live)), live & rules.carbon_known(cells)
+    covered, lines = int(np.count_nonzero(sized)), []
+    if covered == 0 < total:
+        lines.append(f"carbon of {total} resources (none has a known size)")
+    elif covered < total:
+        lines.append(
+            f"carbon covers {covered} of {total} resources (the others have no known size)"
+        )
+    assumed = int(np.count_nonzero(sized & np.isnan(cells["cpu_percent"])))
+    if assumed:
+        lines.append(
+            f"carbon of {assumed} resources assumes {UNKNOWN_CPU_PERCENT:g} % CPU (not known)"
+        )
+    return lines
 
 
 def _terms(before: State, after: State) -> dict[str, NDArray[np.float64]]:
