@@ -39,6 +39,7 @@ FOLDER = Path(__file__).parent / "personas"
 MAX_EXTENDS = 16
 MAX_NAME = 120
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
+_NAMELESS_PLACES = (("identity",), ("identity", "id"))
 _LIST_HINT = "List them: python run_warroom.py personas"
 
 
@@ -68,7 +69,9 @@ def load_persona(name_or_path: str, search: Sequence[str | Path] = ()) -> Person
         return spec
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     raise ConfigError(
-        f"{faults[0]}{more}", "", f"See all: run_warroom.py personas lint {chain[0].path}"
+        f"{faults[0].replace(': error: ', ': ', 1)}{more}",
+        "",
+        f"See all: run_warroom.py personas lint {chain[0].path}",
     )
 
 
@@ -207,17 +210,32 @@ def _check(chain: tuple[Source, ...]) -> tuple[PersonaSpec | None, list[str]]:
                 f"{source.path}:{line}: error: schema is {source.data.get('schema')!r}, "
                 f'this version reads "{SCHEMA}": write schema = "{SCHEMA}" in the first line'
             ]
-    identity = chain[0].data.get("identity")
-    if not isinstance(identity, dict) or "id" not in identity:
-        line, _ = chain[0].line_of(("identity",))
-        return None, [
-            f"{chain[0].path}:{line}: error: identity.id: missing; every file has an id of its own"
-        ]
+    nameless = _nameless(chain[0])
     try:
-        return PersonaSpec.model_validate(_merged(chain)), []
+        spec = PersonaSpec.model_validate(_merged(chain))
     except ValidationError as error:
-        faults = [_fault(item, chain) for item in error.errors(include_url=False)]
-        return None, [text for _, text in sorted(faults)]
+        items = error.errors(include_url=False)
+        if nameless:
+            items = [item for item in items if tuple(item["loc"]) not in _NAMELESS_PLACES]
+        faults = sorted([*nameless, *(_fault(item, chain) for item in items)])
+        return None, [text for _, text in faults]
+    return (None, [text for _, text in nameless]) if nameless else (spec, [])
+
+
+def _nameless(source: Source) -> list[tuple[int, str]]:
+    """The fault of a file without an id of its own: one that it inherits would be another's."""
+    identity = source.data.get("identity")
+    if "identity" in source.data and not isinstance(identity, dict):
+        return []  # Told by the schema.
+    if isinstance(identity, dict) and "id" in identity:
+        return []
+    line, _ = source.line_of(("identity",))
+    return [
+        (
+            line,
+            f"{source.path}:{line}: error: identity.id: missing; every file has an id of its own",
+        )
+    ]
 
 
 def _fault(item: Mapping[str, Any], chain: Sequence[Source]) -> tuple[int, str]:

@@ -20,6 +20,8 @@ MAX_BYTES = 256 * 1024
 MAX_NESTING = 16
 
 KeyPath = tuple[str | int, ...]
+_KEY = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
+_DOTTED_KEY = re.compile(rf"{_KEY}(?:\s*\.\s*{_KEY})*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +171,7 @@ def _places(text: str) -> list[tuple[int, KeyPath]]:
             header = _resolve(_keys(line[1:].partition("]")[0]), counts)
             found.append((number, header))
         elif "=" in line and not line.startswith("#"):
-            found.append((number, (*header, *_keys(line.partition("=")[0]))))
+            found.append((number, (*header, *_keys(_key_text(line)))))
     return found
 
 
@@ -180,7 +182,25 @@ def _opened_fence(line: str) -> str:
     return ""
 
 
+def _key_text(line: str) -> str:
+    """What stands before the ``=``, which may itself stand in a quoted key."""
+    key = _DOTTED_KEY.match(line)
+    return key.group() if key else line.partition("=")[0]
+
+
 def _keys(text: str) -> tuple[str, ...]:
+    """The parts of a dotted key; the escapes of a quoted one as the parser reads them."""
+    if "\\" in text or text.count('"') + text.count("'") > 0:
+        try:
+            place: Any = parse_toml(f"{text} = 0")
+        except (TomlError, ValueError, RecursionError):
+            pass
+        else:
+            names = []
+            while isinstance(place, dict):
+                ((name, place),) = place.items()
+                names.append(name)
+            return tuple(names)
     return tuple(part.strip().strip("\"'") for part in text.split("."))
 
 

@@ -9,8 +9,10 @@ one result among others.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -56,7 +58,9 @@ def map_episodes(
 def _caught(play: Play, spec: EpisodeSpec) -> Outcome:
     """A sweep must outlive any one of its cells, whatever that cell raises."""
     try:
-        return play(spec)
+        # A persona that prints must not write into what the caller prints.
+        with contextlib.redirect_stdout(sys.stderr):
+            return play(spec)
     except WarRoomError as error:
         return error
     except Exception as error:
@@ -130,7 +134,11 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
 
 
 def _ready_worker() -> None:
-    """Ctrl-C goes to the whole terminal group; only the parent decides what it means."""
+    """Ctrl-C goes to the whole terminal group; only the parent decides what it means.
+
+    Standard output is the parent's: what code of others prints here goes to standard error.
+    """
+    sys.stdout = sys.stderr
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

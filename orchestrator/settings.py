@@ -13,6 +13,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,14 +30,17 @@ from pydantic_settings.exceptions import SettingsError
 
 from orchestrator.console.text import close_matches, plain, without_secrets
 from orchestrator.later import LATER_OPTIONS, LATER_SETTINGS, refusal
-from orchestrator.spec import EpisodeSpec
+from orchestrator.spec import ROLES, EpisodeSpec
 from world.errors import ConfigError
 from world.store.base import StoreSettings
 
 CONFIG_FILE = "warroom.toml"
 PREFIX = "WARROOM_"
 LOG_MODES = ("auto", "live", "lines", "json", "quiet")
-_NOT_SETTINGS = frozenset({"WARROOM_DEBUG", "WARROOM_TEST_REDIS"})
+_OF_RUN = ("WARROOM_JSON", "WARROOM_RESUME", "WARROOM_PRINT_CONFIG")
+_NOT_SETTINGS = frozenset({"WARROOM_DEBUG", "WARROOM_TEST_REDIS", *_OF_RUN})
+_NEARLY = 0.75
+"""Likeness (`difflib`) from which a role counts as a misspelt one."""
 _ROLE = re.compile(r"[a-z][a-z0-9_-]{0,39}\Z")
 _PERSONA_SPLIT = re.compile(r"[;,\s]+(?=[a-z][a-z0-9_-]*=)")
 _SET_SPLIT = re.compile(r"[;,\s]+(?=[a-z][a-z0-9_-]*\.[\w.-]+=)")
@@ -249,10 +253,45 @@ def load_settings(
         settings = Settings(**merged)
     except ValidationError as error:
         raise _refuse(error, origins) from error
+    check_roles(settings.persona, origins.get("persona", "persona"))
     if settings.no_deal == "commander":
         raise refusal(f"{origins['no_deal']} commander", "a commander's seat")
     store, chosen_by = _choose_store(settings, origins)
     return Resolved(settings, origins, store, chosen_by)
+
+
+def check_roles(personas: Mapping[str, str], origin: str) -> None:
+    """Refuse a role that is nearly the name of a default one.
+
+    Another role is a further seat; a misspelt one would leave the seat that was meant as it is.
+
+    Raises:
+        ConfigError: Such a role; the message names the default one.
+    """
+    for role in further_roles(personas):
+        close = get_close_matches(role, ROLES, n=1, cutoff=_NEARLY)
+        if close:
+            raise ConfigError(
+                f"{origin} names the role {role!r}",
+                f"there is no such seat, and it is nearly {close[0]!r}",
+                f"Did you mean {close[0]}={plain(personas[role], 80)}? "
+                "A further seat needs a name that is not so near",
+            )
+
+
+def further_roles(personas: Mapping[str, str]) -> list[str]:
+    """The roles that are further seats beside the default ones."""
+    return [role for role in personas if role not in ROLES]
+
+
+def missing_folders(resolved: Resolved) -> list[str]:
+    """One warning for each persona folder that is not there."""
+    origin = resolved.origins.get("personas", "personas")
+    return [
+        f"{origin} names {plain(folder)!r}, which is no folder; no persona is looked up there"
+        for folder in resolved.settings.personas
+        if not Path(folder).is_dir()
+    ]
 
 
 def unknown_variables() -> list[str]:
@@ -295,6 +334,12 @@ def _environment_layer() -> dict[str, Any]:
 
 def _file_layer() -> dict[str, Any]:
     path = Path(CONFIG_FILE)
+    if (path.is_symlink() or path.exists()) and not path.is_file():
+        raise ConfigError(
+            f"{CONFIG_FILE} is no regular file",
+            "its settings cannot be read",
+            "Remove it, or put a TOML file there",
+        )
     try:
         values = TomlConfigSettingsSource(Settings, toml_file=CONFIG_FILE)()
     except OSError as error:

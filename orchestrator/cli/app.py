@@ -7,24 +7,34 @@ needed service is missing. A traceback is shown only where WARROOM_DEBUG is set.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import typer
 
-from orchestrator import logs
+from orchestrator import logs, stopping
 from orchestrator.cli import printing
-from orchestrator.cli.words import COMMANDS, spell_out, take_verbose
+from orchestrator.cli.words import COMMANDS, add_json, spell_out, take_verbose
+from orchestrator.console.commands import typeable
 from orchestrator.console.text import close_matches, plain, without_secrets
 from orchestrator.later import LATER_OPTIONS, refusal
 from orchestrator.version import PROGRAM, version
-from world.errors import ConfigError, WarRoomError
+from world.errors import ConfigError, MissingExtraError, WarRoomError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """Root of the parser's own errors; typer carries its parser under a private name."""
+
+
+_REPORT = "Please report it, with the output of the same command under WARROOM_DEBUG=1"
+_SETUP = "Run: make setup; then start it as .venv/bin/python run_warroom.py"
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+_OURS = frozenset({"orchestrator", "agents", "policies", "world"})
 
 
 def build() -> typer.Typer:
@@ -40,7 +50,12 @@ def build() -> typer.Typer:
     _add(app, "protocols", "List protocols, or show one in full.", lists.PROTOCOLS)
     app.command("worlds")(lists.worlds)
     _add(app, "trace", "Study one trace. RUN is a run id, `last`, or a path.", traces.COMMANDS)
-    _add(app, "import", "Turn a real bill into a scenario.", imports.COMMANDS)
+    _add(
+        app,
+        "import",
+        "Turn real bills, metrics, grids and demand into scenarios.",
+        imports.COMMANDS,
+    )
     app.command("tournament")(sweep.tournament)
     app.command("bench")(measuring.bench)
     app.command("doctor")(doctor.doctor)
@@ -49,15 +64,25 @@ def build() -> typer.Typer:
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit status."""
+    _fill_descriptors()
+    if sys.stdout is None:
+        printing.talk("error: standard output is closed (nothing could be answered)")
+        return 1
     _forgive_encoding()
     verbose, words = take_verbose(list(arguments))
-    as_json = "--json" in words[: words.index("--") if "--" in words else None]
-    before = signal.signal(signal.SIGTERM, _terminate)
+    as_json = _asks_json(words)
+    before: dict[int, Any] = {}
     try:
-        status = _dispatch(spell_out(words), verbose)
+        words = add_json(words)
+        as_json = _asks_json(words)
+        meant = spell_out(words)
+        before = _take_signals(meant[0])
+        status = _dispatch(meant, verbose)
         sys.stdout.flush()
     except WarRoomError as error:
         return _fail(error, as_json)
+    except ModuleNotFoundError as error:
+        return _fail(_missing(error), as_json)
     except BrokenPipeError:
         _silence()
         return 1
@@ -65,14 +90,21 @@ def main(arguments: Sequence[str]) -> int:
         printing.talk("interrupted")
         return 1
     except OSError as error:
+        if error.filename is None and error.errno in _UNWRITABLE:
+            return _cannot_answer(error)
         if error.filename is None:
             return _internal(error, as_json)
         return _fail(_file_error(error), as_json)
     except Exception as error:
         return _internal(error, as_json)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return status
+
+
+def _asks_json(words: list[str]) -> bool:
+    return "--json" in words[: words.index("--") if "--" in words else None]
 
 
 def _dispatch(words: list[str], verbose: bool) -> int:
@@ -146,6 +178,7 @@ def _usage_error(error: Exception, words: list[str]) -> WarRoomError:
 
 
 def _fail(error: WarRoomError, as_json: bool) -> int:
+    error.fix = typeable(error.fix)
     printing.talk(f"error: {plain(error.line())}")
     if as_json:
         parts = {key: without_secrets(plain(text)) for key, text in error.as_dict().items()}
@@ -157,10 +190,9 @@ def _fail(error: WarRoomError, as_json: bool) -> int:
 
 def _internal(error: BaseException, as_json: bool) -> int:
     what = without_secrets(plain(f"internal error: {type(error).__name__}: {error}", 400))
-    fix = "Please report it, with the output of the same command under WARROOM_DEBUG=1"
-    printing.talk(f"error: {what}. {fix}")
+    printing.talk(f"error: {what}. {_REPORT}")
     if as_json:
-        _answer({"error": {"what": what, "why": "this is a fault of the program", "fix": fix}})
+        _answer({"error": {"what": what, "why": "this is a fault of the program", "fix": _REPORT}})
     if os.environ.get("WARROOM_DEBUG"):
         _traceback(error)
     return 1
@@ -172,6 +204,8 @@ def _answer(document: dict[str, object]) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         _silence()
+    except OSError as error:
+        _cannot_answer(error)
 
 
 def _traceback(error: BaseException) -> None:
@@ -188,9 +222,49 @@ def _file_error(error: OSError) -> ConfigError:
     )
 
 
+def _missing(error: ModuleNotFoundError) -> WarRoomError:
+    """A package that this interpreter lacks; a module of our own that is not there is a fault."""
+    package = (error.name or "").partition(".")[0]
+    if package in _OURS or not package:
+        return WarRoomError(f"internal error: {error}", "this is a fault of the program", _REPORT)
+    return MissingExtraError(f"{plain(package)} is not installed", sys.executable, _SETUP)
+
+
+def _take_signals(command: str) -> dict[int, Any]:
+    """Let SIGTERM end a command as Ctrl-C does; answers the handlers that were there.
+
+    `run` has handlers of its own. Until they are in place, the entry's end the process at once:
+    an exception that is raised while modules are being loaded may be lost there.
+    """
+    if command == "run" and signal.getsignal(signal.SIGTERM) is stopping.end_at_once:
+        return {}
+    return {
+        signal.SIGTERM: signal.signal(signal.SIGTERM, _terminate),
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
+    }
+
+
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """SIGTERM ends a command as Ctrl-C does; `run` has handlers of its own."""
+    """SIGTERM ends a command as Ctrl-C does."""
     raise KeyboardInterrupt
+
+
+def _cannot_answer(error: OSError) -> int:
+    """Say in one line that nothing more can be written (a full disk), and end quietly."""
+    printing.talk(f"error: the answer cannot be written ({error.strerror or error})")
+    _silence()
+    return 1
+
+
+def _fill_descriptors() -> None:
+    """Open what was closed, so that no file of ours becomes standard output or error."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
 def _silence() -> None:

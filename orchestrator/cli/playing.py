@@ -10,7 +10,7 @@ import sys
 from typing import TextIO
 
 from orchestrator.cli import printing
-from orchestrator.console.commands import resume_command
+from orchestrator.console.commands import naming_store, resume_command, store_words
 from orchestrator.console.modes import choose_mode, make_watcher
 from orchestrator.console.summary import summary
 from orchestrator.console.text import plain
@@ -20,6 +20,7 @@ from orchestrator.session import StopFlag
 from orchestrator.settings import Resolved
 from orchestrator.spec import EpisodeResult
 from orchestrator.stopping import EXIT_INTERRUPTED, stop_on_signals
+from world.errors import WarRoomError
 
 
 def play(resolved: Resolved, resume: str | None, as_json: bool) -> int:
@@ -30,31 +31,47 @@ def play(resolved: Resolved, resume: str | None, as_json: bool) -> int:
         resume: Run to finish, or None to start one.
         as_json: Print the result as one JSON document on stdout; the log goes to stderr.
     """
+    with printing.answers_only() as answers:
+        return _play(resolved, resume, as_json, sys.stderr if as_json else answers)
+
+
+def _play(resolved: Resolved, resume: str | None, as_json: bool, stream: TextIO) -> int:
     out = resolved.settings.out
-    stream = sys.stderr if as_json else sys.stdout
+    store = store_words(resolved.store, resolved.store_origin)
     mode, word = choose_mode(resolved.settings.log, stream, as_json)
     if word:
         printing.talk(word)
     flag = StopFlag()
-    watcher = make_watcher(mode, stream, flag.request)
 
-    def first_signal() -> str:
+    def broken(why: str) -> None:
+        flag.request()
+        if why:
+            printing.talk(f"error: the log cannot be written ({why}); the run stops here")
+
+    watcher = make_watcher(mode, stream, broken)
+
+    def resume_line() -> str:
+        return f"resume: {resume_command(watcher.run, out, store)}" if watcher.run else ""
+
+    def first_words() -> str:
         return "\nfinishing this step; again to stop at once"
 
-    def second_signal() -> dict[int, str]:
-        words = watcher.last_words()
-        resume_line = f"resume: {resume_command(watcher.run, out)}" if watcher.run else ""
-        return {_descriptor(stream): words, 2: resume_line}
+    def last_words() -> dict[int, str]:
+        if stream is sys.stderr:
+            return {2: f"{watcher.last_words()}\n{resume_line()}".strip("\n")}
+        return {_descriptor(stream): watcher.last_words(), 2: resume_line()}
 
-    with stop_on_signals(flag, first_signal, second_signal):
+    with stop_on_signals(flag, lambda: watcher.begun, first_words, last_words):
         try:
             with watcher:
                 result = _episode(resolved, resume, watcher, flag)
-        except BaseException:
+        except BaseException as error:
             if watcher.run and not watcher.result:
-                printing.talk(f"resume: {resume_command(watcher.run, out)}")
+                printing.talk(resume_line())
+            if isinstance(error, WarRoomError):
+                error.fix = naming_store(error.fix, store)
             raise
-        return _close(result, watcher, mode, out, as_json)
+        return _close(result, watcher, mode, (out, store), as_json)
 
 
 def _episode(
@@ -69,7 +86,9 @@ def _episode(
     return resume_episode(resume, out, store, watcher, flag, settings)
 
 
-def _close(result: EpisodeResult, watcher: Watcher, mode: str, out: str, as_json: bool) -> int:
+def _close(
+    result: EpisodeResult, watcher: Watcher, mode: str, place: tuple[str, str], as_json: bool
+) -> int:
     """Say what it came to. The line protocol and JSON own stdout; the talk goes to stderr."""
     interrupted = result.stop_reason == INTERRUPTED
     if as_json:
@@ -78,7 +97,7 @@ def _close(result: EpisodeResult, watcher: Watcher, mode: str, out: str, as_json
         tell = printing.say if mode == "live" else printing.talk
         if mode != "quiet" and watcher.header.get("store"):
             tell(f"store:  {plain(watcher.header['store'])}")
-        for line in summary(result, watcher.targets, out):
+        for line in summary(result, watcher.targets, *place):
             tell(line)
     return EXIT_INTERRUPTED if interrupted else 0
 

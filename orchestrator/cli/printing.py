@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 from orchestrator.console.text import plain, without_secrets
 
@@ -17,20 +19,45 @@ Commands = Mapping[str, Callable[..., int]]
 """Word → the function that does it."""
 
 
+_kept: list[TextIO] = []
+
+
+@contextmanager
+def answers_only() -> Iterator[TextIO]:
+    """Keep standard output for our own answers while the code of others runs.
+
+    A persona in Python may print: that goes to standard error, and can neither forge a line of
+    the log nor break a document apart. `say` and `document` still write to the real one.
+    """
+    _kept.append(answers())
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield _kept[-1]
+    finally:
+        _kept.pop()
+
+
+def answers() -> TextIO:
+    """The stream that answers are printed to, whoever has been given standard output."""
+    return _kept[-1] if _kept else sys.stdout
+
+
 def document(value: Any) -> None:
     """Print one JSON document. A terminal gets ASCII only, so that no text of others acts."""
-    ascii_only = sys.stdout.isatty() or not _utf8()
-    print(json.dumps(value, indent=2, ensure_ascii=ascii_only, allow_nan=False))  # noqa: T201
+    stream = answers()
+    ascii_only = stream.isatty() or not _utf8(stream)
+    say(json.dumps(value, indent=2, ensure_ascii=ascii_only, allow_nan=False))
 
 
 def say(text: str = "") -> None:
     """Print one line of data."""
-    print(text)  # noqa: T201
+    print(text, file=answers())
 
 
-def talk(text: str) -> None:
-    """Say something to the person; never data."""
-    print(without_secrets(text), file=sys.stderr, flush=True)  # noqa: T201
+def talk(text: str, end: str = "\n") -> None:
+    """Say something to the person; never data. Where nobody can hear it, nothing happens."""
+    with contextlib.suppress(OSError):
+        print(without_secrets(text), end=end, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def warn(text: str) -> None:
@@ -44,7 +71,7 @@ def columns(rows: Sequence[Sequence[object]]) -> None:
         return
     texts = [[plain(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in texts) for i in range(len(texts[0]))]
-    edge = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDEST
+    edge = shutil.get_terminal_size().columns if answers().isatty() else _WIDEST
     for row in texts:
         line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
         say(plain_cut(line.rstrip(), edge))
@@ -95,5 +122,5 @@ def _wrapped(head: str, indent: str, text: str) -> None:
             say(inner + line)
 
 
-def _utf8() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+def _utf8(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
 
 from orchestrator.cli import options, printing
+from orchestrator.cli.words import switched_on
 from orchestrator.version import PROGRAM
 from world.errors import ConfigError
 
@@ -44,7 +46,12 @@ def run(
     With no options: the default scenario, four rule personas, the default protocol and the
     built-in store; no key, no network.
     """
-    from orchestrator.settings import load_settings, unknown_variables
+    from orchestrator.settings import (
+        further_roles,
+        load_settings,
+        missing_folders,
+        unknown_variables,
+    )
 
     asked = options.given(
         scenario=scenario,
@@ -63,11 +70,19 @@ def run(
         out=out,
         log=log,
     )
+    print_config = print_config or switched_on("WARROOM_PRINT_CONFIG")
+    if resume is None:
+        resume, said_by = os.environ.get("WARROOM_RESUME") or None, "WARROOM_RESUME"
+    else:
+        said_by = "--resume"
     if resume is not None:
-        _check_resume(asked)
+        _check_resume(asked, said_by)
     resolved = load_settings(asked)
-    for warning in unknown_variables():
+    for warning in (*unknown_variables(), *missing_folders(resolved)):
         printing.warn(warning)
+    if resume is None:
+        for role in further_roles(resolved.settings.persona):
+            printing.talk(f"note: {role} is a further seat, beside those of the default room")
     if print_config:
         if as_json:
             printing.document(resolved.as_json())
@@ -79,13 +94,13 @@ def run(
     return play(resolved, resume, as_json)
 
 
-def _check_resume(asked: dict[str, object]) -> None:
+def _check_resume(asked: dict[str, object], said_by: str) -> None:
     """A run is finished as it was begun: what would change it cannot be given."""
     for name in asked:
         if name not in _GOES_WITH_RESUME:
             option = name.replace("_", "-")
             raise ConfigError(
-                f"--{option} cannot be given with --resume",
+                f"--{option} cannot be given with {said_by}",
                 "a run is finished as it was begun",
                 f"Leave it out, or start a new run: {PROGRAM} run --{option} …",
             )

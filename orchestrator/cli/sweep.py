@@ -66,7 +66,7 @@ def tournament(
     A cell that fails is a row with its error; the rest runs. Exit status 1 if any failed.
     """
     from orchestrator.engine import play
-    from orchestrator.settings import load_settings, unknown_variables
+    from orchestrator.settings import load_settings, missing_folders, unknown_variables
     from orchestrator.study.tournament import play_all, summarise
 
     asked = options.given(
@@ -80,13 +80,14 @@ def tournament(
         driver=driver,
     )
     resolved = load_settings(asked, defaults={"driver": "loop", "store": "inprocess"})
-    for warning in unknown_variables():
+    for warning in (*unknown_variables(), *missing_folders(resolved)):
         printing.warn(warning)
     base = resolved.episode_spec(out=out or "")
     grid = _grid(resolved.settings, scenarios, protocols, personas, seeds)
     specs = grid.specs(base)
     play_one = functools.partial(play, settings=resolved.store_settings())
-    rows, complete = play_all(specs, jobs, play_one, _Progress(len(specs)))
+    with printing.answers_only():
+        rows, complete = play_all(specs, jobs, play_one, _Progress(len(specs)))
     result: dict[str, Any] = {"rows": rows, "summary": summarise(rows), "complete": complete}
     if out:
         path = Path(out) / "tournament.json"
@@ -110,6 +111,7 @@ def _grid(
 ) -> Any:
     """The grid, every name in it looked up: a misspelt name ends the command before it begins."""
     from agents.persona import load_persona
+    from orchestrator.settings import check_roles, further_roles
     from orchestrator.study.tournament import MAX_CELLS, Grid, names_of, persona_set, seeds_of
     from policies.protocols import protocol
     from world.scenarios.loader import load_scenario
@@ -130,8 +132,12 @@ def _grid(
     for name in grid.protocols:
         protocol(name)
     for chosen in grid.persona_sets:
+        check_roles(chosen, "--personas")
         for name in chosen.values():
             load_persona(name, settings.personas)
+    further = [role for chosen in grid.persona_sets for role in further_roles(chosen)]
+    for role in dict.fromkeys(further):
+        printing.talk(f"note: {role} is a further seat, beside those of the default room")
     cells = len(grid.scenarios) * len(grid.protocols) * len(grid.persona_sets) * len(grid.seeds)
     if cells > MAX_CELLS:
         raise ConfigError(f"that is {cells:,} episodes", f"the most is {MAX_CELLS:,}", "Ask fewer")
@@ -150,15 +156,27 @@ class _Progress:
         text = f"{done}/{self.total} episodes" + (f", {failed} failed" if failed else "")
         if self.in_place:
             end = "\n" if done == self.total else ""
-            print(f"\r{text}", end=end, file=sys.stderr, flush=True)  # noqa: T201
+            printing.talk(f"\r{text}", end=end)
         elif done == self.total or done * 10 // self.total > self.told:
             self.told = done * 10 // self.total
             printing.talk(text)
 
 
 def _print_summary(summary: list[dict[str, Any]]) -> None:
+    spread = "± standard error"
     printing.columns(
-        [("scenario", "protocol", "personas", "n", "failed", "score", "reward", "success")]
+        [
+            (
+                "scenario",
+                "protocol",
+                "personas",
+                "n",
+                "failed",
+                f"score {spread}",
+                f"reward {spread}",
+                "success [95 % interval]",
+            )
+        ]
         + [
             (
                 entry["scenario"],
@@ -168,7 +186,7 @@ def _print_summary(summary: list[dict[str, Any]]) -> None:
                 entry["errors"],
                 _estimate(entry["score"], 3),
                 _estimate(entry["reward_total"], 1),
-                _estimate(entry["success_rate"], 2),
+                _rate(entry["success_rate"]),
             )
             for entry in summary
         ]
@@ -184,3 +202,13 @@ def _estimate(value: dict[str, Any], digits: int) -> str:
         return "-"
     text = f"{value['mean']:.{digits}f}"
     return text if value["se"] is None else f"{text} ± {value['se']:.{digits}f}"
+
+
+def _rate(value: dict[str, Any]) -> str:
+    if value["mean"] is None:
+        return "-"
+    text = f"{value['mean']:.2f}"
+    if value["interval"] is None:
+        return text
+    low, high = value["interval"]
+    return f"{text} [{low:.2f}, {high:.2f}]"

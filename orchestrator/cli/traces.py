@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from io import TextIOWrapper
@@ -43,10 +44,14 @@ def show(
     filters = Filters(overridden, vetoed, crisis, persona or "", first, last)
     path = _find(run, out)
     if as_json:
-        printing.document(list(step_documents(path, filters)))
+        steps = list(step_documents(path, filters))
+        printing.document(steps)
+        if not steps:
+            printing.talk(filters.no_match())
         return 0
     width = shutil.get_terminal_size((100, 24)).columns
-    lines = story(path, filters, width=min(width, 140), full=full)
+    found: list[int] = []
+    lines = story(path, filters, width=min(width, 140), full=full, found=found)
     if sys.stdout.isatty():
         from rich.console import Console
 
@@ -58,6 +63,8 @@ def show(
     else:
         for line in lines:
             printing.say(plain(line))
+    if not found and filters != Filters():
+        printing.talk(filters.no_match())
     return 0
 
 
@@ -104,9 +111,11 @@ def export(
                 "stdout carries the export itself",
                 "Write it to a file with -o FILE, or leave --json out",
             )
-        _write(path, format_, sys.stdout.buffer)
+        _check(path)
+        _write(path, format_, printing.answers().buffer)
         return 0
     target = Path(str(output))
+    _check_target(target, format_)
     draft = target.with_name(f".{target.name}.draft")
     try:
         with draft.open("wb") as file:
@@ -120,6 +129,38 @@ def export(
     else:
         printing.talk(f"wrote {plain(output)}")
     return 0
+
+
+def _check(path: Path) -> None:
+    """Read a trace to its end before anything of it goes to standard output.
+
+    What was piped on cannot be taken back. A trace that its run left unfinished is no fault.
+
+    Raises:
+        TraceError: A line was changed, or the file ends within one.
+    """
+    from orchestrator.trace.reader import read
+
+    for _ in read(path):
+        pass
+
+
+def _check_target(target: Path, format_: str) -> None:
+    """Refuse a place in which no file can be written, in words about that place."""
+    from orchestrator.console.text import plain
+
+    if target.is_dir():
+        raise ConfigError(
+            f"-o {plain(target)} is a folder",
+            "the export is one file",
+            f"Name the file: -o {plain(target / f'trace.{format_}')}",
+        )
+    if not target.parent.is_dir():
+        raise ConfigError(
+            f"-o {plain(target)} cannot be written",
+            f"there is no folder {plain(target.parent)}",
+            f"Make it first: mkdir -p {shlex.quote(plain(target.parent))}",
+        )
 
 
 def _write(path: Path, format_: str, file: BinaryIO) -> int:

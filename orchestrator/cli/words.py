@@ -6,12 +6,13 @@ command is refused here with its nearest neighbours, one that a later version br
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from orchestrator.console.text import close_matches, plain
 from orchestrator.later import LATER_COMMANDS, refusal
 from orchestrator.version import PROGRAM
-from world.errors import UnknownNameError
+from world.errors import ConfigError, UnknownNameError
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,11 @@ class Group:
 
 GROUPS = {
     "runs": Group(("list", "clean"), alone="list"),
-    "scenarios": Group(("list", "show"), alone="list", named="show"),
+    "scenarios": Group(("list", "show", "certify"), alone="list", named="show"),
     "personas": Group(("list", "show", "lint"), alone="list", named="show"),
     "protocols": Group(("list", "show"), alone="list", named="show"),
     "trace": Group(("show", "verify", "export")),
-    "import": Group(("focus",)),
+    "import": Group(("focus", "grid", "demand", "prometheus", "kubernetes")),
 }
 SINGLE = ("run", "worlds", "tournament", "bench", "doctor")
 COMMANDS = (
@@ -53,6 +54,8 @@ COMMANDS = (
 )
 _HELP = frozenset({"--help", "-h"})
 _VERBOSE = frozenset({"--verbose", "-v"})
+_ON = frozenset({"1", "true", "yes", "on"})
+_OFF = frozenset({"", "0", "false", "no", "off"})
 
 
 def spell_out(arguments: list[str]) -> list[str]:
@@ -113,6 +116,29 @@ def _unknown(word: str, command: str, words: tuple[str, ...]) -> UnknownNameErro
         "",
         f"{close_matches(word, words)}{commands}. Help: {PROGRAM} --help",
     )
+
+
+def switched_on(variable: str) -> bool:
+    """Whether an environment variable switches its option on; unset and empty do not.
+
+    Raises:
+        ConfigError: Its value is neither yes nor no.
+    """
+    word = os.environ.get(variable, "").strip().lower()
+    if word in _ON or word in _OFF:
+        return word in _ON
+    raise ConfigError(
+        f"{variable} is {plain(word, 40)!r}", "it must be true or false", f"Type: {variable}=true"
+    )
+
+
+def add_json(arguments: list[str]) -> list[str]:
+    """The same command line with ``--json`` in front where WARROOM_JSON asks for it.
+
+    Raises:
+        ConfigError: The value of WARROOM_JSON is neither yes nor no.
+    """
+    return ["--json", *arguments] if switched_on("WARROOM_JSON") else arguments
 
 
 def take_verbose(arguments: list[str]) -> tuple[bool, list[str]]:

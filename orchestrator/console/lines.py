@@ -44,8 +44,8 @@ def step_line(step: int, record: Mapping[str, Any]) -> str:
 
 
 def end_line(success: bool, steps: int, score: float, rewards: Sequence[float]) -> str:
-    """``[END] success=… steps=… score=0.000 rewards=a,b``; no step is ``rewards=0.00``."""
-    texts = ",".join(decimals(reward, 2) for reward in rewards) or "0.00"
+    """``[END] success=… steps=… score=0.000 rewards=a,b``; no step is an empty list."""
+    texts = ",".join(decimals(reward, 2) for reward in rewards)
     return (
         f"[END] success={_boolean(success)} steps={steps} score={decimals(score, 3)}"
         f" rewards={texts}"

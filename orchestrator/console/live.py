@@ -43,6 +43,7 @@ class LiveView(Watcher):
 
     def live(self, step: int, kind: str, data: Mapping[str, Any]) -> None:
         """Take what happened before the commit."""
+        super().live(step, kind, data)
         if kind == "observation":
             self.state.observe(data)
         elif kind == "proposals":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 _UNITS = (
     ("_usd_per_hour", "$/h"),
     ("_kg_per_day", "kg/day"),
@@ -11,7 +13,13 @@ _UNITS = (
     ("_index", "index"),
     ("_ms", "ms"),
     ("_usd", "$"),
+    ("_hours", "h"),
+    ("_minutes", "min"),
+    ("_seconds", "s"),
+    ("_kg", "kg"),
+    ("_kw", "kW"),
 )
+_MOST_DECIMALS = 9
 
 
 def label(metric: str) -> tuple[str, str]:
@@ -24,6 +32,21 @@ def label(metric: str) -> tuple[str, str]:
         if metric.endswith(suffix) and len(metric) > len(suffix):
             return metric.removesuffix(suffix).replace("_", " "), unit
     return metric.replace("_", " "), ""
+
+
+def beside(value: float, target: float) -> tuple[str, str]:
+    """A value and its target with as many decimals as it takes to tell them apart.
+
+    >>> beside(148.2, 150.0), beside(4.896, 4.9), beside(0.0004, 0.01)
+    (('148.2', '150.0'), ('4.896', '4.900'), ('0.000', '0.010'))
+    """
+    small = 0.0 < abs(target) < 1.0
+    decimals = min(_MOST_DECIMALS, 1 - math.floor(math.log10(abs(target)))) if small else 1
+    while True:
+        texts = f"{value:,.{decimals}f}", f"{target:,.{decimals}f}"
+        if texts[0] != texts[1] or value == target or decimals >= _MOST_DECIMALS:
+            return texts
+        decimals += 1
 
 
 def in_target(value: float | None, target: float | None) -> bool | None:

@@ -26,13 +26,13 @@ def choose_mode(asked: str, stream: TextIO, as_json: bool) -> tuple[str, str]:
     return asked, ""
 
 
-def make_watcher(mode: str, stream: TextIO, on_broken: Callable[[], None]) -> Watcher:
+def make_watcher(mode: str, stream: TextIO, on_broken: Callable[[str], None]) -> Watcher:
     """The watcher of a mode.
 
     Args:
         mode: As `choose_mode` answered.
         stream: Where it writes.
-        on_broken: Called when the reader of the stream has gone.
+        on_broken: Called with the reason when the stream cannot be written any more.
     """
     if mode == "live":
         from rich.console import Console

@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.console.commands import command, out_words, resume_command
 from orchestrator.console.lines import decimals
-from orchestrator.console.metric_names import label
+from orchestrator.console.metric_names import beside, label
 from orchestrator.console.text import plain
 from orchestrator.console.watcher import INTERRUPTED
 from orchestrator.spec import EpisodeResult
@@ -18,19 +18,22 @@ from orchestrator.spec import EpisodeResult
 _MOST_VIOLATIONS = 5
 
 
-def summary(result: EpisodeResult, targets: Mapping[str, float], out: str) -> list[str]:
+def summary(
+    result: EpisodeResult, targets: Mapping[str, float], out: str, store: str = ""
+) -> list[str]:
     """The closing lines of a run.
 
     Args:
         result: What the episode came to.
         targets: Metric → strict upper bound.
         out: Parent folder of the runs.
+        store: The words that name the store of the run, as `store_words` gives them.
     """
     if result.stop_reason == INTERRUPTED:
         return [
             f"stopped after step {result.steps}; the run is resumable",
             *_places(result),
-            f"resume: {resume_command(result.run, out)}",
+            f"resume: {resume_command(result.run, out, store)}",
         ]
     verdict = "success" if result.success else "no success"
     lines = [f"{verdict}: {_metrics(result, targets)}"] if targets else [verdict]
@@ -64,7 +67,8 @@ def _metrics(result: EpisodeResult, targets: Mapping[str, float]) -> str:
             parts.append(f"{title} unknown")
             continue
         sign = "<" if value < target else "≥"
-        parts.append(f"{title} {value:,.1f} {sign} {target:,.1f} {unit}".rstrip())
+        shown, bound = beside(value, target)
+        parts.append(f"{title} {shown} {sign} {bound} {unit}".rstrip())
     return " · ".join(parts)
 
 

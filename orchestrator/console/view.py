@@ -18,9 +18,10 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.console.action_words import action_words
-from orchestrator.console.metric_names import in_target, label
+from orchestrator.console.metric_names import beside, in_target, label
 from orchestrator.console.text import plain
 from orchestrator.console.watcher import model_of
+from orchestrator.trace.ids import decoded_in
 
 _BAR_CELLS = 28
 _RECENT_STEPS = 6
@@ -200,11 +201,9 @@ def _metrics(state: ViewState, width: int) -> Table:
             continue
         title, unit = label(plain(name, 40))
         mark = _mark(in_target(value, target))
-        shown = "—" if value is None else f"{value:,.1f}"
+        shown, bound = ("—", f"{target:,g}") if value is None else beside(value, target)
         picture = Text("?" * 3) if value is None else bar(value, target, state.highest[name], cells)
-        table.add_row(
-            Text(title), picture, mark, Text(shown), Text(f"/ {target:,.1f} {unit}", "dim")
-        )
+        table.add_row(Text(title), picture, mark, Text(shown), Text(f"/ {bound} {unit}", "dim"))
     return table
 
 
@@ -244,7 +243,9 @@ def _decision(state: ViewState, width: int) -> RenderableType:
     line = Text()
     line.append("→ ", style="bold")
     line.append(action_words(str(state.decision.get("action", "")), width), style="bold green")
-    line.append(f"  {plain(state.decision.get('reason', ''))}")
+    scored = state.decision.get("scores", {})
+    ids = [str(state.decision.get("action", "")), *(scored if isinstance(scored, Mapping) else ())]
+    line.append(f"  {plain(decoded_in(str(state.decision.get('reason', '')), ids))}")
     for key, words in (("overridden_from", "instead of"), ("no_deal", "no deal, decided by")):
         if state.decision.get(key):
             line.append(f"  {words} {action_words(str(state.decision[key]), 60)}", style="yellow")

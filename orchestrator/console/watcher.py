@@ -1,7 +1,8 @@
 """Who watches an episode from a terminal: the base of every log mode, and the pipe it writes to.
 
 A watcher only listens. It never raises into the episode: a reader that has gone away (a closed
-pipe) is remembered, the log falls silent, and whoever started the run is asked to stop it.
+pipe) or a full disk is remembered, the log falls silent, and whoever started the run is asked to
+stop it.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ INTERRUPTED = "interrupted"
 
 
 class Pipe:
-    """A text stream that may lose its reader.
+    """A text stream that may lose its reader, or the room that it writes to.
 
     Args:
         stream: Where lines go.
-        on_broken: Called once, when the reader has gone.
+        on_broken: Called once, when nothing can be written any more, with the reason; "" where
+            the reader simply went away.
     """
 
-    def __init__(self, stream: TextIO, on_broken: Callable[[], None] | None = None) -> None:
+    def __init__(self, stream: TextIO, on_broken: Callable[[str], None] | None = None) -> None:
         self.stream = stream
         self.broken = False
         self._on_broken = on_broken
@@ -37,15 +39,16 @@ class Pipe:
         try:
             self.stream.write(text + "\n")
             self.stream.flush()
-        except BrokenPipeError:
+        except OSError as error:
             self.broken = True
             silence(self.stream)
             if self._on_broken:
-                self._on_broken()
+                gone = isinstance(error, BrokenPipeError)
+                self._on_broken("" if gone else error.strerror or str(error))
 
 
 def silence(stream: TextIO) -> None:
-    """Point a stream whose reader has gone at nothing, so that its last flush cannot fail."""
+    """Point a stream that cannot be written at nothing, so that its last flush cannot fail."""
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):
@@ -65,6 +68,7 @@ class Watcher:
         trace: Path of the trace file; "" where none is written.
         header: What `started` was told.
         targets: Metric → strict upper bound; a world may set them when it starts.
+        begun: Whether a step of this process has begun.
         steps: Steps committed so far.
         rewards: Rewards seen so far.
         result: What the episode came to, once it did.
@@ -75,6 +79,7 @@ class Watcher:
         self.trace = ""
         self.header: Mapping[str, Any] = {}
         self.targets: dict[str, float] = {}
+        self.begun = False
         self.steps = 0
         self.rewards: list[float] = []
         self.result: EpisodeResult | None = None
@@ -88,10 +93,14 @@ class Watcher:
         self.steps = int(header.get("resumed_at", 0))
 
     def live(self, step: int, kind: str, data: Mapping[str, Any]) -> None:
-        """Something happened before the commit; nothing to keep."""
+        """Keep that a step has begun, and the targets that a world set when it started."""
+        self.begun = True
+        if kind == "observation":
+            self.targets.update(data.get("targets", {}))
 
     def committed(self, step: int, record: Mapping[str, Any]) -> None:
         """Count the step."""
+        self.begun = True
         self.targets.update(record.get("targets", {}))
         self.steps = step
         self.rewards.append(float(record["reward"]))

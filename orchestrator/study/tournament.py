@@ -6,15 +6,16 @@ may be compared seed by seed. Rows come in one fixed order whichever finished fi
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.console.commands import typeable
 from orchestrator.console.text import plain, without_secrets
 from orchestrator.engine import Outcome, Play, map_episodes
 from orchestrator.spec import EpisodeResult, EpisodeSpec
+from orchestrator.study.intervals import SCORE_RANGE, estimate, rate_of
 from world.errors import ConfigError, WarRoomError
 
 DEFAULT_SET = "default"
@@ -22,7 +23,6 @@ _RANGE = re.compile(r"(\d{1,19}):(\d{1,19})")
 _NUMBER = re.compile(r"\d{1,19}")
 _ROLE = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 MAX_CELLS = 10_000_000
-_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,15 +179,16 @@ def row_of(spec: EpisodeSpec, outcome: Outcome) -> dict[str, Any]:
             "trace_sha": outcome.trace_sha,
             "error": None,
         }
-    parts = {key: without_secrets(plain(text)) for key, text in outcome.as_dict().items()}
+    said = outcome.as_dict() | {"fix": typeable(outcome.fix)}
+    parts = {key: without_secrets(plain(text)) for key, text in said.items()}
     return row | {"score": None, "reward_total": None, "success": None, "error": parts}
 
 
 def summarise(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Per scenario, protocol and persona set: mean, standard error and n, in row order.
+    """Per scenario, protocol and persona set: mean, standard error, 95 % interval and n.
 
-    The standard error is s/√n with the sample standard deviation (n − 1); with one row it is
-    unknown, hence None. ``interval`` is the mean ± 1.96 standard errors.
+    Intervals of score and reward are Student's, that of a score within the range of scores; that
+    of the success rate is Wilson's (`orchestrator.study.intervals`). One row has none.
     """
     groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows:
@@ -203,36 +204,9 @@ def summarise(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 "personas": members[0]["personas"],
                 "n": len(played),
                 "errors": len(members) - len(played),
-                "score": estimate([row["score"] for row in played]),
+                "score": estimate([row["score"] for row in played], SCORE_RANGE),
                 "reward_total": estimate([row["reward_total"] for row in played]),
-                "success_rate": estimate([float(row["success"]) for row in played]),
+                "success_rate": rate_of([bool(row["success"]) for row in played]),
             }
         )
     return summary
-
-
-def estimate(values: Sequence[float]) -> dict[str, Any]:
-    """Mean, standard error and 95 % normal interval of a sample.
-
-    >>> estimate([1.0, 3.0])["mean"], estimate([1.0, 3.0])["se"]
-    (2.0, 1.0)
-    """
-    n = len(values)
-    if n == 0:
-        return {"mean": None, "se": None, "interval": None, "n": 0}
-    mean = math.fsum(values) / n
-    if n == 1:
-        return {"mean": _rounded(mean), "se": None, "interval": None, "n": 1}
-    variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
-    error = math.sqrt(variance / n)
-    half = 1.959963984540054 * error
-    return {
-        "mean": _rounded(mean),
-        "se": _rounded(error),
-        "interval": [_rounded(mean - half), _rounded(mean + half)],
-        "n": n,
-    }
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")

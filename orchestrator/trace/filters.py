@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from orchestrator.trace.steps import Header, StepRecord
+from orchestrator.trace.untrusted import printable
 from world.errors import ConfigError, UnknownNameError
 
 _RANGE = re.compile(r"(\d{0,9})(:?)(\d{0,9})")
@@ -52,6 +53,21 @@ class Filters:
             f"there are {', '.join(known)}",
             f"Did you mean {near[0]}?" if near else "Name one of them",
         )
+
+    def no_match(self) -> str:
+        """What to say where no step met the conditions."""
+        asked = [
+            word
+            for word, wanted in (
+                ("--overridden", self.overridden),
+                ("--vetoed", self.vetoed),
+                ("--crisis", self.crisis),
+                (f"--persona {printable(self.persona, 80)}", self.persona),
+                ("--step", self.first_step is not None or self.last_step is not None),
+            )
+            if wanted
+        ]
+        return f"no step of this run matches {' '.join(asked)}" if asked else "it has no step"
 
     def match(self, record: StepRecord, seats: tuple[str, ...]) -> bool:
         """Whether a step is wanted.

@@ -6,12 +6,14 @@ the same one. All text of others goes through `printable`, and no span is ever p
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from orchestrator.trace.filters import Filters
+from orchestrator.trace.ids import decoded_in, shown_id
 from orchestrator.trace.reader import read
 from orchestrator.trace.steps import (
     Ending,
@@ -23,6 +25,7 @@ from orchestrator.trace.steps import (
     sequence,
 )
 from orchestrator.trace.untrusted import printable
+from world.errors import TraceError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -39,12 +42,21 @@ _RICH_STYLES: dict[Style, str] = {
     "pick": "bold magenta",
 }
 _NAME_LIMIT = 120
+_ID_LIMIT = 80
 _ID_COLUMN = 26
 _WRAPPED_LINES = 3
 _TALK_LINES = 12
 _TALK_DEPTH = 4
 _TOP_SCORES = 3
 _NOTICE_LINES = 6
+_MOST_TIED = 5
+_SAME = 1e-9
+_NO_DEAL = {
+    "nobody_votes": "no seat has a vote on this; the least that can be done was chosen",
+    "all_vetoed": "every option is vetoed; the one that is least opposed was chosen",
+    "nop": "nothing is done",
+}
+"""What stands where there is no deal, in words; any other name is the protocol that decided."""
 
 
 class Span(NamedTuple):
@@ -58,7 +70,12 @@ StoryLine = tuple[Span, ...]
 
 
 def story(
-    path: Path, filters: Filters | None = None, *, width: int = 100, full: bool = False
+    path: Path,
+    filters: Filters | None = None,
+    *,
+    width: int = 100,
+    full: bool = False,
+    found: list[int] | None = None,
 ) -> Iterator[StoryLine]:
     """The readable story of a trace, line by line.
 
@@ -67,6 +84,7 @@ def story(
         filters: Which steps; None is all of them.
         width: Columns to wrap rationales to, 40 or more.
         full: Show rationales, talk and eliminations at full length.
+        found: Is given the number of each step that is told.
 
     Raises:
         TraceError: As `orchestrator.trace.reader.read`; lines up to the fault come first.
@@ -78,6 +96,8 @@ def story(
             case Header():
                 yield from teller.header(part)
             case StepRecord():
+                if found is not None:
+                    found.append(part.step)
                 yield from teller.step(part, seats)
             case Ending():
                 yield from teller.ending(part)
@@ -139,12 +159,34 @@ def _wanted(
 ) -> Iterator[tuple[Header | StepRecord | Ending, tuple[str, ...]]]:
     """Header, steps that match, and the ending, each with the seats to show."""
     seats: tuple[str, ...] = ()
-    for part in episode(read(path)):
+    for part in _with_targets(episode(read(path))):
         if isinstance(part, Header):
             seats = filters.seats(part)
         elif isinstance(part, StepRecord) and not filters.match(part, seats):
             continue
         yield part, seats
+
+
+def _with_targets(
+    parts: Iterator[Header | StepRecord | Ending],
+) -> Iterator[Header | StepRecord | Ending]:
+    """The parts, the header with the targets that the world only set when it started."""
+    header = next(parts)
+    if not isinstance(header, Header):
+        yield header
+        yield from parts
+        return
+    try:
+        first = next(parts)
+    except TraceError:
+        yield header
+        raise
+    if isinstance(first, StepRecord) and (seen := mapping(first.observation.get("targets"))):
+        targets = {**mapping(header.scenario.get("targets")), **seen}
+        header = Header({**header.data, "scenario": {**header.scenario, "targets": targets}})
+    yield header
+    yield first
+    yield from parts
 
 
 def number(value: float) -> str:
@@ -222,8 +264,10 @@ class _Teller:
             ),
         )
         if bounds := numbers(self.targets):
-            listed = (Span(f"{_name(n)} < {number(b)}") for n, b in bounds.items())
-            yield (Span("targets: ", "dim"), *_listed(listed))
+            listed: list[StoryLine] = [
+                (Span(f"{_name(n)} < {number(b)}"),) for n, b in bounds.items()
+            ]
+            yield from self._flow(Span("targets: ", "dim"), listed)
         weights = {
             str(mapping(seat).get("seat")): mapping(seat).get("weight")
             for seat in sequence(header.data.get("seats"))
@@ -254,7 +298,7 @@ class _Teller:
         if unknown := sequence(record.observation.get("unknown")):
             yield from self._wrapped(Span("  unknown: ", "dim"), ", ".join(map(str, unknown)))
         speakers = [seat for seat in seats if seat in record.ballots]
-        ids = [_name(record.top_proposal(seat).get("id", "")) for seat in speakers]
+        ids = [self._id(record.top_proposal(seat).get("id", "")) for seat in speakers]
         column = 2 + max((len(name) for name in ids if len(name) <= _ID_COLUMN), default=0)
         for seat in speakers:
             yield from self._proposal(record, seat, column)
@@ -277,7 +321,7 @@ class _Teller:
             why = "abstains" if ballot.get("abstains") else "proposes nothing"
             yield (Span(name, "seat"), Span(why, "dim"))
             return
-        candidate = _name(proposal.get("id", "?"))
+        candidate = self._id(proposal.get("id", "?"))
         chosen = proposal.get("id") in {record.chosen, record.action}
         lead = (Span(name, "seat"), Span(candidate, "pick" if chosen else ""))
         rationale = str(proposal.get("rationale", ""))
@@ -292,7 +336,7 @@ class _Teller:
             yield (Span(" " * indent), Span(line, "dim"))
 
     def _veto(self, veto: Mapping[str, Any]) -> Iterator[StoryLine]:
-        text = f"{_name(veto.get('candidate', '?'))} ({_name(veto.get('rule', ''))}) "
+        text = f"{self._id(veto.get('candidate', '?'))} ({_name(veto.get('rule', ''))}) "
         yield from self._wrapped(
             Span(f"  {_name(veto['seat'])} vetoes: ", "warn"), text + str(veto.get("reason", ""))
         )
@@ -304,7 +348,7 @@ class _Teller:
         notices = [item for item in notices if item.get("candidate") or self._is_new(item)]
         limit = len(notices) if self.full else _NOTICE_LINES
         for item in notices[:limit]:
-            text = f"{_name(item.get('candidate') or '')} ({_name(item.get('rule', ''))}) "
+            text = f"{self._id(item.get('candidate') or '')} ({_name(item.get('rule', ''))}) "
             lead = Span(f"  {_name(item.get('seat') or 'room')} warns: ", "warn")
             yield from self._wrapped(lead, text + str(item.get("reason", "")))
         if len(notices) > limit:
@@ -340,34 +384,42 @@ class _Teller:
         after = f" after {rounds} rounds" if isinstance(rounds, int) and rounds > 0 else ""
         yield (
             Span("  → ", "pick"),
-            Span(_name(record.chosen), "pick"),
+            Span(self._id(record.chosen), "pick"),
             Span(f"  {how} {_name(decision.get('protocol', '?'))}{after}", "dim"),
         )
         if reason := decision.get("reason"):
-            yield from self._wrapped(Span("    why: ", "dim"), str(reason))
+            ids = [record.chosen, *mapping(decision.get("scores"))]
+            yield from self._wrapped(Span("    why: ", "dim"), decoded_in(str(reason), ids))
         if no_deal := decision.get("no_deal"):
-            yield from self._wrapped(Span("    no deal: ", "warn"), f"{_name(no_deal)} decided")
+            words = _NO_DEAL.get(str(no_deal), f"{_name(no_deal)} decided")
+            yield from self._wrapped(Span("    no deal: ", "warn"), words)
         if record.overridden:
             rule = _name(decision.get("override_rule", "")) or "another rule"
-            before = _name(decision["overridden_from"])
+            before = self._id(decision["overridden_from"])
             text = f"the plain rule would have chosen {before}; {rule} decided"
             yield from self._wrapped(Span("    overridden: ", "warn"), text, whole=True)
         yield from self._scores(decision)
         yield from self._losers(record, seats)
         yield from self._eliminated(mapping(decision.get("eliminated")))
 
+    def _id(self, text: object) -> str:
+        """An action id for people; at full length where that was asked for."""
+        return shown_id(text, 0 if self.full else _ID_LIMIT)
+
     def _scores(self, decision: Mapping[str, Any]) -> Iterator[StoryLine]:
         scores = numbers(decision.get("scores"))
         best = sorted(scores, key=lambda name: (-scores[name], name))[:_TOP_SCORES]
         if best:
-            text = " · ".join(f"{_name(name)} {number(scores[name])}" for name in best)
+            text = " · ".join(f"{self._id(name)} {number(scores[name])}" for name in best)
             if len(scores) > len(best):
                 text += f" · {len(scores) - len(best)} more"
             yield from self._wrapped(Span("    scores: ", "dim"), text, whole=True)
         if tie := sequence(decision.get("tie")):
-            yield from self._wrapped(
-                Span("    tied: ", "dim"), ", ".join(map(_name, tie)), whole=True
-            )
+            shown = tie if self.full else tie[:_MOST_TIED]
+            text = ", ".join(map(self._id, shown))
+            if len(tie) > len(shown):
+                text += f" and {len(tie) - len(shown)} more"
+            yield from self._wrapped(Span("    tied: ", "dim"), text, whole=True)
 
     def _losers(self, record: StepRecord, seats: tuple[str, ...]) -> Iterator[StoryLine]:
         """Who would have preferred what, and what it was worth to them."""
@@ -376,26 +428,29 @@ class _Teller:
             wanted = record.preferred(seat)
             if wanted and wanted != record.chosen:
                 worth = numbers(record.ballots[seat].get("utilities"))
-                text = f"{_name(seat)} {_name(wanted)}"
+                text = f"{_name(seat)} {self._id(wanted)}"
                 if wanted in worth and record.chosen in worth:
+                    if worth[wanted] - worth[record.chosen] <= _SAME:
+                        continue  # It got something just as good.
                     text += f" ({number(worth[wanted])}, got {number(worth[record.chosen])})"
                 losses.append(text)
         if losses:
             yield from self._wrapped(Span("    preferred: ", "dim"), " · ".join(losses), whole=True)
 
     def _eliminated(self, eliminated: Mapping[str, Any]) -> Iterator[StoryLine]:
+        """Why options were out of the running: what the guards held back comes first."""
         limit = len(eliminated) if self.full else _NOTICE_LINES
-        for candidate, why in list(eliminated.items())[:limit]:
-            yield from self._wrapped(Span(f"    out: {_name(candidate)}: ", "dim"), str(why))
+        ordered = sorted(eliminated.items(), key=lambda item: _gravity(str(item[1])))
+        for candidate, why in ordered[:limit]:
+            yield from self._wrapped(Span(f"    out: {self._id(candidate)}: ", "dim"), str(why))
         if len(eliminated) > limit:
             yield (Span(f"    … and {len(eliminated) - limit} more eliminated", "dim"),)
 
     def _outcome(self, record: StepRecord, targets: Mapping[str, Any]) -> Iterator[StoryLine]:
         for item in map(mapping, sequence(record.applied.get("actions"))):
             if item.get("status") != "applied":
-                text = (
-                    f"{_name(item.get('id', '?'))} {item.get('reason') or item.get('effect', '')}"
-                )
+                why = item.get("reason") or item.get("effect", "")
+                text = f"{self._id(item.get('id', '?'))} {why}"
                 lead = Span(f"    {_name(item.get('status', '?'))}: ", "warn")
                 yield from self._wrapped(lead, text)
         for happened in sequence(record.applied.get("events")):
@@ -438,7 +493,8 @@ class _Teller:
             yield from self._component(_name(name), mapping(component))
         if baselines := numbers(card.get("baselines")):
             text = " · ".join(f"{_name(n)} {number(v)}" for n, v in baselines.items())
-            yield from self._wrapped(Span("  baselines: ", "dim"), text, whole=True)
+            kind = "score" if all(0 <= value <= 1 for value in baselines.values()) else "reward"
+            yield from self._wrapped(Span(f"  baselines, {kind}: ", "dim"), text, whole=True)
         for violation in sequence(card.get("violations")):
             yield from self._wrapped(Span("  violation: ", "bad"), str(violation))
         if note := card.get("note"):
@@ -447,7 +503,12 @@ class _Teller:
     def _component(self, name: str, component: Mapping[str, Any]) -> Iterator[StoryLine]:
         value, unit = component.get("value"), _name(component.get("unit", ""))
         shown = number(value) if isinstance(value, int | float) else "unknown"
-        text = f"{shown} {unit}".rstrip() + f"  {component.get('explanation', '')}"
+        explanation = str(component.get("explanation", ""))
+        text = f"{shown} {unit}".rstrip()
+        if _says(explanation, value, unit):
+            text = explanation
+        elif explanation:
+            text += f" — {explanation}"
         yield from self._wrapped(Span(f"  {name}: ", "dim"), text)
 
     def _flow(self, lead: Span, groups: list[StoryLine]) -> Iterator[StoryLine]:
@@ -494,6 +555,21 @@ class _Teller:
             max_lines=_WRAPPED_LINES,
             placeholder="…",
         )
+
+
+def _gravity(why: str) -> int:
+    """Place of a reason in the list: guards, then seats' vetoes, then the protocol's own."""
+    if why.startswith("guard/"):
+        return 0
+    return 1 if why.startswith("vetoed ") else 2
+
+
+def _says(explanation: str, value: object, unit: str) -> bool:
+    """Whether an explanation begins with the value and its unit, so that both are said already."""
+    found = re.match(rf"(-?[\d.]+(?:e[+-]?\d+)?) {re.escape(unit)}\b", explanation)
+    if not found or not unit or not isinstance(value, int | float):
+        return False
+    return abs(float(found[1]) - value) <= 1e-5 * max(1.0, abs(value))
 
 
 def _members(value: object, depth: int = 0) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from orchestrator.cli.words import COMMANDS, GROUPS
 from tests.support.bills import bill_text, hour, usage
-from tests.support.program import ENTRY, environment, warroom
+from tests.support.program import ENTRY, PROGRAM, environment, warroom
 
 RUN_FIELDS = {
     "run",
@@ -60,7 +61,7 @@ def test_no_options_play_the_default_episode_and_leave_a_run_to_study(tmp_path: 
     assert len(end[3].split(",")) == 30
     assert "store:  " in done.err
     assert f"trace:  runs/{run[1]}/trace.jsonl" in done.err
-    assert f"next:   python run_warroom.py trace show {run[1]}" in done.err
+    assert f"next:   {PROGRAM} trace show {run[1]}" in done.err
 
     folder = tmp_path / "runs" / run[1]
     assert {"trace.jsonl", "run.json", "timings.jsonl", "scorecard.json"} <= {
@@ -221,6 +222,53 @@ def test_a_tournament_has_its_rows_in_order_however_many_processes_play_it(
     assert together.document == alone.document
 
 
+LOUD = """
+LINE = "[END] success=true steps=1 score=1.000 rewards=1"
+print(LINE)
+
+
+class Loud:
+    def __init__(self, spec, seat):
+        print(LINE)
+
+    def answer(self, request):
+        print(LINE, flush=True)
+        raise ValueError("loud")
+"""
+
+
+@pytest.mark.parametrize("driver", ["loop", "graph"])
+def test_a_persona_that_prints_writes_neither_into_the_log_nor_into_a_document(
+    driver: str, tmp_path: Path
+) -> None:
+    (tmp_path / "loud.py").write_text(LOUD, encoding="utf-8")
+    (tmp_path / "loud.toml").write_text(
+        'schema = "persona/1"\n[identity]\nid = "loud"\nrole = "observer"\n'
+        '[backend]\nkind = "python:loud:Loud"\n',
+        encoding="utf-8",
+    )
+    seat = ("--persona", "observer=loud.toml", "--steps", "2")
+    room = (*seat, "--store", "inprocess", "--driver", driver)
+    where = {"PYTHONPATH": str(tmp_path)}
+    lines = warroom(*room, "--log", "lines", cwd=tmp_path, **where)
+    assert [line.split()[0] for line in lines.out.splitlines()] == [
+        "[START]",
+        "[STEP]",
+        "[STEP]",
+        "[END]",
+    ]
+    assert "score=1.000" not in lines.out
+    assert lines.err.count("score=1.000") == 4
+    assert warroom(*room, "--json", cwd=tmp_path, **where).document["steps"] == 2
+    if driver == "graph":
+        return
+    grid = ("tournament", "--personas", "observer=loud.toml", "--seeds", "0:2", "--steps", "2")
+    for jobs in ("1", "2"):
+        played = warroom(*grid, "-j", jobs, "--json", cwd=tmp_path, **where)
+        assert [row["error"] for row in played.document["rows"]] == [None, None]
+        assert "score=1.000" in played.err
+
+
 def test_a_cell_that_cannot_be_played_is_a_row_and_the_rest_runs(tmp_path: Path) -> None:
     (tmp_path / "other.toml").write_text(
         'schema = "scenario/1"\nname = "other"\nworld = "finops"\nhorizon = 2\n'
@@ -285,6 +333,18 @@ def test_a_bill_becomes_a_scenario_only_if_it_reconciles(tmp_path: Path) -> None
     assert not (tmp_path / "lost.toml").exists()
 
 
+def test_an_import_without_an_output_says_that_nothing_was_written_and_how(tmp_path: Path) -> None:
+    (tmp_path / "my bill.csv").write_text(bill_text([usage()]), encoding="utf-8")
+    told = warroom("import", "focus", "my bill.csv", "--horizon", "7", cwd=tmp_path)
+    assert told.status == 0
+    *_, said, line = told.out.splitlines()
+    assert said == "no scenario was written; to write it:"
+    assert line.endswith("import focus 'my bill.csv' --horizon 7 -o my-bill.toml")
+    words = shlex.split(line)
+    assert warroom(*words[words.index("import") :], cwd=tmp_path).status == 0
+    assert "horizon = 7" in (tmp_path / "my-bill.toml").read_text(encoding="utf-8")
+
+
 def test_a_trace_is_exported_whole_or_not_at_all(tmp_path: Path) -> None:
     assert warroom("--steps", "2", *QUICK, cwd=tmp_path).status == 0
     (trace,) = (tmp_path / "runs").glob("*/trace.jsonl")
@@ -301,6 +361,39 @@ def test_a_trace_is_exported_whole_or_not_at_all(tmp_path: Path) -> None:
     assert edited.err.startswith("error: ")
     assert [path.name for path in tmp_path.glob("*u.jsonl*")] == []
     assert warroom("trace", "verify", "last", cwd=tmp_path).status == 1
+
+
+def test_an_export_says_where_it_cannot_go_and_pipes_nothing_of_an_edited_trace(
+    tmp_path: Path,
+) -> None:
+    assert warroom("--steps", "2", *QUICK, cwd=tmp_path).status == 0
+    (trace,) = (tmp_path / "runs").glob("*/trace.jsonl")
+    folder = warroom("trace", "export", "last", "-o", "runs", cwd=tmp_path)
+    assert folder.status == 2
+    assert "-o runs is a folder" in folder.err
+    assert "-o runs/trace.jsonl" in folder.err
+    nowhere = warroom("trace", "export", "last", "-o", "no/t.csv", cwd=tmp_path)
+    assert nowhere.status == 2
+    assert "there is no folder no" in nowhere.err
+    trace.write_bytes(trace.read_bytes()[::-1].replace(b"_elacs", b"_placs", 1)[::-1])
+    for form in ("csv", "jsonl"):
+        edited = warroom("trace", "export", "last", "--format", form, cwd=tmp_path)
+        assert (edited.status, edited.out) == (1, "")
+        assert edited.err.startswith("error: ")
+
+
+def test_a_filter_that_nothing_meets_is_said_on_stderr(tmp_path: Path) -> None:
+    assert warroom("--steps", "2", *QUICK, cwd=tmp_path).status == 0
+    for form in ((), ("--json",)):
+        none = warroom("trace", "show", "last", "--step", "9", *form, cwd=tmp_path)
+        assert none.status == 0
+        assert none.err == "no step of this run matches --step\n"
+
+
+def test_a_world_is_shown_in_full_by_its_name(tmp_path: Path) -> None:
+    world = warroom("worlds", "cloudedge", "--json", cwd=tmp_path).document
+    assert world["name"] == "cloudedge"
+    assert "cloudedge/hard" in world["scenarios"]
 
 
 def test_on_a_terminal_the_live_view_is_drawn_and_the_cursor_comes_back(tmp_path: Path) -> None:
@@ -351,13 +444,14 @@ def test_help_is_there_for_every_word_and_imports_nothing_heavy(tmp_path: Path) 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_every_command_explains_itself(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     from orchestrator.cli.app import main
+    from orchestrator.version import PROGRAM as started
 
     for command in COMMANDS:
         words = GROUPS[command].words if command in GROUPS else ("",)
         for word in words:
             assert main([command, *([word] if word else []), flag]) == 0
             shown = capsys.readouterr()
-            assert shown.out.startswith(f"Usage: python run_warroom.py {command}")
+            assert shown.out.startswith(f"Usage: {started} {command}")
             assert shown.err == ""
 
 
@@ -371,4 +465,6 @@ def test_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_terminal_that_knows_no_unicode_gets_codes_instead_of_an_error(tmp_path: Path) -> None:
     done = warroom("tournament", "--seeds", "0:2", cwd=tmp_path, PYTHONIOENCODING="ascii")
     assert done.status == 0, done.err
+    assert "standard error" in done.out
+    assert "[95 % interval]" in done.out
     assert "\\xb1" in done.out

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.program import ENTRY, start, warroom
+from tests.support.program import ENTRY, PROGRAM, start, warroom
 
 SLOW = """schema = "persona/1"
 [identity]
@@ -65,7 +65,7 @@ def test_a_stopped_run_is_resumable_and_ends_as_if_it_had_never_been_stopped(
     assert 2 <= steps < 8
     assert "Traceback" not in err
     (line,) = [line for line in err.splitlines() if line.startswith("resume: ")]
-    command = line.removeprefix("resume: python run_warroom.py ").split()
+    command = line.removeprefix(f"resume: {PROGRAM} ").split()
     assert command[:2] == ["run", "--resume"]
 
     verdict = warroom("trace", "verify", "last", "--json", cwd=tmp_path)
@@ -89,14 +89,81 @@ def test_a_second_signal_ends_at_once_with_the_last_line_and_the_way_back(
     time.sleep(1.0)  # Step 2, which hangs, is under way.
     program.send_signal(signal.SIGINT)
     assert program.stderr is not None
-    told = program.stderr.readline() + program.stderr.readline()
-    assert "again to stop at once" in told
+    told = [program.stderr.readline() for _ in range(3)]
+    assert told[0].startswith("note: observer is a further seat")
+    assert "again to stop at once" in told[2]
     program.send_signal(signal.SIGINT)
     out, err = program.communicate(timeout=20)
     assert program.returncode == 1
     assert out.splitlines() == ["[END] success=false steps=1 score=0.000 rewards=-18.00"]
-    assert "resume: python run_warroom.py run --resume " in err
+    assert f"resume: {PROGRAM} run --resume " in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("hangs_in", ["world.scenarios.loader", "world.store.open"])
+def test_a_first_signal_before_the_first_step_ends_at_once(
+    number: signal.Signals, hangs_in: str, tmp_path: Path
+) -> None:
+    """Loading, and opening a store, that take for ever: nothing has begun, nothing is finished."""
+    name = "load_scenario" if hangs_in.endswith("loader") else "open_store"
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import sys, time\n"
+        f"import {hangs_in} as place\n"
+        f"def hang(*words, **more):\n"
+        f"    print('hanging', file=sys.stderr, flush=True)\n"
+        f"    time.sleep(600)\n"
+        f"place.{name} = hang\n",
+        encoding="utf-8",
+    )
+    path = f"{tmp_path}{os.pathsep}{ENTRY.parent}"
+    program = start("--log", "lines", cwd=tmp_path, PYTHONPATH=path)
+    assert program.stderr is not None
+    assert program.stderr.readline() == "hanging\n"
+    program.send_signal(number)
+    out, err = program.communicate(timeout=20)
+    assert program.returncode == 1
+    assert out == ""
+    assert err == "interrupted\n"
+
+
+def test_a_signal_while_modules_are_loaded_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text(
+        "import sys, time\nprint('loading', file=sys.stderr, flush=True)\ntime.sleep(600)\n",
+        encoding="utf-8",
+    )
+    for number in (signal.SIGINT, signal.SIGTERM):
+        program = start("--seed", "1", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+        assert program.stderr is not None
+        assert program.stderr.readline() == "loading\n"
+        program.send_signal(number)
+        _, err = program.communicate(timeout=20)
+        assert (program.returncode, err) == (1, "interrupted\n")
+
+
+def test_a_run_that_was_begun_and_took_no_step_owes_its_last_line_and_the_way_back(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, time\n"
+        "import orchestrator.loop as place\n"
+        "def hang(*words, **more):\n"
+        "    print('hanging', file=sys.stderr, flush=True)\n"
+        "    time.sleep(600)\n"
+        "place.drive = hang\n",
+        encoding="utf-8",
+    )
+    path = f"{tmp_path}{os.pathsep}{ENTRY.parent}"
+    words = ("--log", "lines", "--driver", "loop", "--store", "inprocess")
+    program = start(*words, cwd=tmp_path, PYTHONPATH=path)
+    assert program.stderr is not None
+    assert program.stderr.readline() == "hanging\n"
+    program.send_signal(signal.SIGTERM)
+    out, err = program.communicate(timeout=20)
+    assert program.returncode == 1
+    assert out.splitlines()[1:] == ["[END] success=false steps=0 score=0.000 rewards="]
+    assert err.splitlines()[0] == "interrupted"
+    assert err.splitlines()[1].startswith(f"resume: {PROGRAM} run --resume ")
 
 
 def test_a_reader_that_goes_away_stops_the_run_quietly(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ENTRY = ROOT / "run_warroom.py"
+PROGRAM = f"{sys.executable} {ENTRY}"
+"""What the program calls itself when it is started as here."""
 _TIMEOUT_S = 90
 
 

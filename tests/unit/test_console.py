@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from orchestrator.console.commands import command, resume_command
+from orchestrator.console.commands import (
+    command,
+    naming_store,
+    resume_command,
+    store_words,
+    typeable,
+)
 from orchestrator.console.lines import LineLog, decimals, end_line, start_line, step_line
 from orchestrator.console.live import LiveView
 from orchestrator.console.modes import choose_mode, make_watcher
@@ -18,13 +24,14 @@ from orchestrator.console.summary import summary
 from orchestrator.console.text import plain, without_secrets
 from orchestrator.console.view import ViewState, bar, render
 from orchestrator.console.watcher import Pipe, Watcher
+from orchestrator.version import PROGRAM
 from tests.support import watched
 
 START = re.compile(r"\[START\] task=\S+ env=\S+ model=\S+ seed=\d+ run=\S+")
 STEP = re.compile(
     r"\[STEP\] step=\d+ action=\S+ reward=-?\d+\.\d\d done=(true|false) error=(null|\".*\")"
 )
-END = re.compile(r"\[END\] success=(true|false) steps=\d+ score=\d\.\d{3} rewards=[-\d.,]+")
+END = re.compile(r"\[END\] success=(true|false) steps=\d+ score=\d\.\d{3} rewards=[-\d.,]*")
 
 
 class Terminal(io.StringIO):
@@ -120,9 +127,9 @@ def test_no_negative_zero_is_written(value: float, digits: int, text: str) -> No
     assert decimals(value, digits) == text
 
 
-def test_an_episode_of_no_step_has_one_reward_of_zero() -> None:
+def test_an_episode_of_no_step_has_no_reward() -> None:
     assert END.fullmatch(end_line(False, 0, 0.0, ()))
-    assert end_line(False, 0, 0.0, ()).endswith("rewards=0.00")
+    assert end_line(False, 0, 0.0, ()) == ("[END] success=false steps=0 score=0.000 rewards=")
 
 
 def test_a_reader_that_goes_away_silences_the_log_and_asks_the_run_to_stop() -> None:
@@ -130,17 +137,25 @@ def test_a_reader_that_goes_away_silences_the_log_and_asks_the_run_to_stop() -> 
     asked: list[str] = []
     with os.fdopen(writing, "w") as stream:
         os.close(reading)
-        log = LineLog(Pipe(stream, lambda: asked.append("stop")))
+        log = LineLog(Pipe(stream, asked.append))
         play(log)
-    assert asked == ["stop"]
+    assert asked == [""]
     assert log.steps == 2
+
+
+def test_a_full_disk_silences_the_log_and_says_why() -> None:
+    asked: list[str] = []
+    with Path("/dev/full").open("w", encoding="utf-8") as stream:
+        log = LineLog(Pipe(stream, asked.append))
+        play(log)
+    assert asked == ["No space left on device"]
 
 
 def test_json_events_are_the_lines_of_the_trace_file_as_they_are_committed(tmp_path: Path) -> None:
     trace = tmp_path / "trace.jsonl"
     trace.write_text('{"seq":0}\n{"torn', encoding="utf-8")
     stream = io.StringIO()
-    with make_watcher("json", stream, lambda: None) as log:
+    with make_watcher("json", stream, lambda why: None) as log:
         log.started("r", watched.header(trace=str(trace)))
         assert stream.getvalue() == '{"seq":0}\n'
         trace.write_text('{"seq":0}\n{"torn":"é"}\n', encoding="utf-8")
@@ -148,21 +163,21 @@ def test_json_events_are_the_lines_of_the_trace_file_as_they_are_committed(tmp_p
         log.ended(watched.result())
     assert stream.getvalue() == '{"seq":0}\n{"torn":"é"}\n'
     escaped = Terminal()
-    with make_watcher("json", escaped, lambda: None) as log:
+    with make_watcher("json", escaped, lambda why: None) as log:
         log.started("r", watched.header(trace=str(trace)))
     assert escaped.getvalue() == '{"seq": 0}\n{"torn": "\\u00e9"}\n'
 
 
 def test_json_events_without_a_trace_file_are_the_steps() -> None:
     stream = io.StringIO()
-    play(make_watcher("json", stream, lambda: None))
+    play(make_watcher("json", stream, lambda why: None))
     kinds = [json.loads(line)["type"] for line in stream.getvalue().splitlines()]
     assert kinds == ["run_started", "step", "step", "run_ended"]
 
 
 def test_quiet_writes_nothing() -> None:
     stream = io.StringIO()
-    watcher = make_watcher("quiet", stream, lambda: None)
+    watcher = make_watcher("quiet", stream, lambda why: None)
     play(watcher)
     assert stream.getvalue() == ""
     assert watcher.result is not None
@@ -279,7 +294,23 @@ def test_the_summary_names_score_baselines_trace_and_the_next_command() -> None:
     assert "cost 421.5 ≥ 400.0 $/h" in text
     assert "boardroom 412.0" in text
     assert f"trace:  runs/{watched.RUN}/trace.jsonl" in text
-    assert lines[-1] == f"next:   python run_warroom.py trace show {watched.RUN}"
+    assert lines[-1] == f"next:   {PROGRAM} trace show {watched.RUN}"
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "said"),
+    [
+        (4.896, 4.9, "cost 4.896 < 4.900 $/h"),
+        (4.9, 4.9, "cost 4.9 ≥ 4.9 $/h"),
+        (4.9 + 1e-13, 4.9, "cost 4.900000000 ≥ 4.900000000 $/h"),
+        (0.0004, 0.01, "cost 0.000 < 0.010 $/h"),
+    ],
+)
+def test_a_value_and_its_target_are_shown_so_that_they_differ(
+    value: float, target: float, said: str
+) -> None:
+    ended = watched.result(metrics_end={"cost_usd_per_hour": value})
+    assert said in summary(ended, {"cost_usd_per_hour": target}, "runs")[0]
 
 
 def test_baselines_of_the_scores_kind_stand_beside_the_score() -> None:
@@ -291,16 +322,48 @@ def test_baselines_of_the_scores_kind_stand_beside_the_score() -> None:
 
 def test_a_stopped_run_says_how_to_finish_it() -> None:
     lines = summary(watched.result(stop_reason="interrupted"), watched.TARGETS, "my runs")
-    assert lines[-1] == (
-        f"resume: python run_warroom.py run --resume {watched.RUN} --out 'my runs'"
-    )
-    assert resume_command("r", "runs") == "python run_warroom.py run --resume r"
+    assert lines[-1] == (f"resume: {PROGRAM} run --resume {watched.RUN} --out 'my runs'")
+    assert resume_command("r", "runs") == f"{PROGRAM} run --resume r"
 
 
 def test_a_command_to_copy_is_quoted_and_holds_no_secret() -> None:
     assert command("run", "--store", "redis://:pw@h/0", "a b; rm -rf /") == (
-        "python run_warroom.py run --store 'redis://:***@h/0' 'a b; rm -rf /'"
+        f"{PROGRAM} run --store 'redis://:***@h/0' 'a b; rm -rf /'"
     )
+
+
+@pytest.mark.parametrize(
+    ("store", "chosen_by", "words"),
+    [
+        ("embedded", "default", ""),
+        ("inprocess", "--store", ""),
+        ("redis://h:6379/0", "--store", "--store redis://h:6379/0"),
+        ("redis://h:6379/0", "WARROOM_REDIS_URL", "--store redis://h:6379/0"),
+        ("redis://:pw@h/0", "WARROOM_STORE", '--store "$WARROOM_STORE"'),
+        ("redis://u:pw@h/0", "--store", '--store "$WARROOM_REDIS_URL"'),
+        ("unix:///run/x?password=pw", "warroom.toml", '--store "$WARROOM_REDIS_URL"'),
+    ],
+)
+def test_the_way_back_to_a_run_on_a_server_names_it_and_no_password(
+    store: str, chosen_by: str, words: str
+) -> None:
+    assert store_words(store, chosen_by) == words
+    stopped = watched.result(stop_reason="interrupted")
+    last = summary(stopped, watched.TARGETS, "runs", words)[-1]
+    assert last == f"resume: {PROGRAM} run --resume {watched.RUN} {words}".rstrip()
+    assert "pw" not in last
+
+
+def test_the_advice_to_clean_a_store_names_it() -> None:
+    hint = "Raise maxmemory, or remove closed runs: python run_warroom.py runs clean"
+    assert naming_store(hint, "--store redis://h/0") == f"{hint} --store redis://h/0"
+    assert naming_store(hint, "") == hint
+
+
+@pytest.mark.parametrize("written", ["python run_warroom.py runs", "run_warroom.py runs"])
+def test_a_hint_is_typed_as_the_program_was_started(written: str) -> None:
+    assert typeable(f"List them: {written}") == f"List them: {PROGRAM} runs"
+    assert typeable("see /opt/run_warroom.py2") == "see /opt/run_warroom.py2"
 
 
 def test_many_violations_are_counted_not_listed() -> None:

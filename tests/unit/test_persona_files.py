@@ -51,10 +51,12 @@ def test_every_shipped_persona_is_clean_and_is_called_what_its_file_is_called(na
 
 def test_the_four_default_seats_have_the_documented_defaults() -> None:
     rules = {seat: seat_rules(load_persona(seat), seat) for seat in SEATS}
-    for seat, objective in zip(SEATS[:3], ("latency", "cost", "carbon"), strict=True):
+    owned = (["latency", "errors"], ["cost"], ["carbon"])
+    for seat, objectives in zip(SEATS[:3], owned, strict=True):
         utility = rules[seat].utility
         assert (utility.kind, utility.team) == ("log", 1.0)
-        assert [(part.objective, part.weight) for part in utility.objectives] == [(objective, 1.0)]
+        assert [part.objective for part in utility.objectives] == objectives
+        assert {part.weight for part in utility.objectives} == {1.0}
         assert rules[seat].weight == 1.0
     janitor = rules["janitor"]
     weights = {part.objective: (part.weight, part.shape) for part in janitor.utility.objectives}
@@ -251,6 +253,7 @@ def test_set_replaces_one_field_and_leaves_the_rest() -> None:
     assert [(o.objective, o.weight) for o in rules.utility.objectives] == [
         ("latency", 0.5),
         ("waste", 1.0),
+        ("errors", 1.0),
     ]
     assert rules.red_lines[0].value == 80.0
     assert rules.utility.kind == "sqrt"
@@ -320,3 +323,29 @@ def test_a_rule_that_does_not_exist_is_refused_when_the_seat_is_taken() -> None:
     spec = apply_overrides(load_persona("cost"), ["backend.ref=costs"])
     with pytest.raises(ConfigError, match="Did you mean cost"):
         make_persona(spec, "cost")
+
+
+def test_a_quoted_key_with_an_escape_is_told_at_its_own_line(tmp_path: Path) -> None:
+    path = tmp_path / "odd.toml"
+    path.write_text(
+        'schema = "persona/1"\n[identity]\nid = "odd"\nrole = "cost"\n"na\\u006de=x" = 1\n',
+        encoding="utf-8",
+    )
+    (fault,) = lint_persona(path)
+    assert fault.startswith(f"{path}:5: error: identity.name=x: no such field")
+
+
+def test_a_missing_id_does_not_hide_the_other_faults(tmp_path: Path) -> None:
+    path = tmp_path / "nameless.toml"
+    path.write_text(
+        'schema = "persona/1"\n[identity]\nrole = "cost"\n[powers]\nwieght = 2\n',
+        encoding="utf-8",
+    )
+    faults = lint_persona(path)
+    assert [fault.partition(": error: ")[2].split(":")[0] for fault in faults] == [
+        "identity.id",
+        "powers.wieght",
+    ]
+    path.write_text('schema = "persona/1"\nextends = "cost"\n', encoding="utf-8")
+    (fault,) = lint_persona(path)
+    assert "every file has an id of its own" in fault

@@ -9,7 +9,9 @@ import pytest
 
 from orchestrator.settings import (
     Settings,
+    further_roles,
     load_settings,
+    missing_folders,
     unknown_variables,
 )
 from orchestrator.spec import EpisodeSpec
@@ -272,3 +274,34 @@ def test_store_settings_carry_where_and_how_long() -> None:
     write_config('state_dir = "/tmp/state"\ntimeout_s = 2\nretention_s = 0\n')
     store = load_settings().store_settings()
     assert (store.state_dir, store.timeout_s, store.retention_s) == ("/tmp/state", 2.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("role", "near"), [("cots", "cost"), ("resorce", "resource"), ("janitors", "janitor")]
+)
+def test_a_role_that_is_nearly_a_default_one_is_refused(role: str, near: str) -> None:
+    with pytest.raises(ConfigError, match=f"Did you mean {near}=cost"):
+        load_settings({"persona": [f"{role}=cost"]})
+
+
+def test_another_role_is_a_further_seat() -> None:
+    chosen = load_settings({"persona": ["cost=cost_hawk", "security=cost"]}).settings.persona
+    assert further_roles(chosen) == ["security"]
+
+
+def test_a_persona_folder_that_is_not_there_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    monkeypatch.setenv("WARROOM_PERSONAS", f"{folder}{os.pathsep}nosuch")
+    (warning,) = missing_folders(load_settings())
+    assert warning.startswith("WARROOM_PERSONAS names 'nosuch', which is no folder")
+
+
+@pytest.mark.parametrize("kind", ["folder", "dead link"])
+def test_a_config_that_is_no_regular_file_is_refused(kind: str, folder: Path) -> None:
+    if kind == "folder":
+        (folder / "warroom.toml").mkdir()
+    else:
+        (folder / "warroom.toml").symlink_to("nosuch")
+    with pytest.raises(ConfigError, match=r"^warroom\.toml is no regular file"):
+        load_settings()

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.spec import EpisodeSpec
+from orchestrator.study.intervals import SCORE_RANGE, estimate, rate_of, student_quantile
 from orchestrator.study.tournament import (
     Grid,
-    estimate,
     names_of,
     persona_set,
     row_of,
@@ -116,3 +118,51 @@ def test_an_estimate_is_mean_and_standard_error(values: list[float]) -> None:
 def test_one_row_has_a_mean_and_no_standard_error_and_none_has_neither() -> None:
     assert estimate([2.0]) == {"mean": 2.0, "se": None, "interval": None, "n": 1}
     assert estimate([]) == {"mean": None, "se": None, "interval": None, "n": 0}
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"),
+    [(1, 12.7062), (2, 4.3027), (3, 3.1824), (4, 2.7764), (9, 2.2622), (30, 2.0423), (120, 1.9799)],
+)
+def test_quantiles_of_student_are_those_of_the_published_table(
+    freedom: int, quantile: float
+) -> None:
+    """Table of t, 97.5 %: NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2."""
+    assert student_quantile(freedom) == pytest.approx(quantile, abs=5e-5)
+
+
+def test_the_series_and_the_expansion_of_the_quantile_meet() -> None:
+    quantiles = [student_quantile(freedom) for freedom in range(1995, 2006)]
+    steps = [one - two for one, two in pairwise(quantiles)]
+    assert all(step > 0 for step in steps)
+    assert max(steps) == pytest.approx(min(steps), rel=0.02)
+
+
+def test_an_interval_of_few_values_is_students_and_wider_than_the_normal_one() -> None:
+    found = estimate([1.0, 2.0, 3.0])
+    half = 4.302653 * found["se"]
+    assert found["interval"] == pytest.approx([2.0 - half, 2.0 + half], abs=1e-5)
+
+
+def test_an_interval_of_scores_stays_in_their_range() -> None:
+    assert estimate([0.02, 0.98], SCORE_RANGE)["interval"] == [0.01, 0.99]
+    rows = [row_of(EpisodeSpec(), watched.result(score=score)) for score in (0.02, 0.98)]
+    assert summarise(rows)[0]["score"]["interval"] == [0.01, 0.99]
+
+
+@pytest.mark.parametrize(
+    ("wins", "n", "interval"),
+    [(0, 10, (0.0, 0.2775)), (10, 10, (0.7225, 1.0)), (8, 10, (0.4902, 0.9433))],
+)
+def test_the_interval_of_a_rate_is_wilsons(
+    wins: int, n: int, interval: tuple[float, float]
+) -> None:
+    """Figures worked by hand from the formula in Wilson (1927)."""
+    found = rate_of([place < wins for place in range(n)])
+    assert found["interval"] == pytest.approx(interval, abs=5e-5)
+    assert found["mean"] == wins / n
+
+
+def test_one_outcome_has_a_rate_and_no_interval() -> None:
+    assert rate_of([True]) == {"mean": 1.0, "se": None, "interval": None, "n": 1}
+    assert rate_of([]) == {"mean": None, "se": None, "interval": None, "n": 0}

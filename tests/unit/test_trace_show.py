@@ -47,7 +47,7 @@ def test_the_story_says_who_met_where_and_how_it_ended(trace: Path) -> None:
     text = "\n".join(lines)
     assert "ended: horizon after 4 steps" in text
     assert "score 0.412" in text
-    assert "baselines: best_known 728 · random -80" in text
+    assert "baselines, reward: best_known 728 · random -80" in text
     assert "violation: terminated an essential resource" in text
 
 
@@ -92,6 +92,101 @@ def test_a_warning_about_the_whole_table_is_told_once_and_one_about_an_option_ea
     lines = told(write_trace(tmp_path / "t.jsonl", [[run_started(2)], *steps]))
     assert sum("not projected" in line for line in lines) == 1
     assert lines.count("  cost warns: nop (cost/2) near its line") == 2
+
+
+def one_step(path: Path, decision: dict[str, object], **ballots: dict[str, object]) -> list[str]:
+    """The story of one step with this decision."""
+    step = [
+        *(event("ballot", 1, 0, ballot, seat) for seat, ballot in ballots.items()),
+        event("decision", 1, 0, decision),
+        event("grade", 1, 0, {"reward": 1}),
+    ]
+    return told(write_trace(path, [[run_started(1)], step]), width=140)
+
+
+def test_a_seat_that_got_something_just_as_good_lost_nothing(tmp_path: Path) -> None:
+    ballots: dict[str, dict[str, object]] = {
+        "cost": {"ranking": ["a", "b"], "utilities": {"a": 0.5, "b": 0.5 - 1e-12}},
+        "janitor": {"ranking": ["a", "b"], "utilities": {"a": 0.5, "b": 0.4}},
+    }
+    (line,) = [
+        line
+        for line in one_step(tmp_path / "t.jsonl", {"chosen": "b"}, **ballots)
+        if "preferred:" in line
+    ]
+    assert line == "    preferred: janitor a (0.5, got 0.4)"
+
+
+def test_targets_that_a_world_sets_when_it_starts_stand_in_the_header(tmp_path: Path) -> None:
+    step = [
+        event("observation", 1, 0, {"metrics": {"cost": 5}, "targets": {"cost": 4.5}}),
+        event("grade", 1, 0, {"reward": 1}),
+    ]
+    start = run_started(1, scenario={"name": "mine", "targets": {"latency_ms": 150}})
+    lines = told(write_trace(tmp_path / "t.jsonl", [[start], step]))
+    assert lines[1] == "targets: latency_ms < 150  cost < 4.5"
+
+
+def test_what_the_guards_held_back_is_told_before_all_other_reasons(tmp_path: Path) -> None:
+    why = {f"dull-{n}": "dominated by a" for n in range(9)}
+    why |= {"vetoed": "vetoed by cost (cost/1): no", "risky": "guard/hazard: it breaks db-1"}
+    lines = one_step(tmp_path / "t.jsonl", {"chosen": "a", "eliminated": why})
+    out = [line for line in lines if line.startswith("    out: ")]
+    assert out[0] == "    out: risky: guard/hazard: it breaks db-1"
+    assert out[1].startswith("    out: vetoed: ")
+    assert "    … and 5 more eliminated" in lines
+
+
+def test_ids_are_shown_decoded_short_and_not_all_that_tied(tmp_path: Path) -> None:
+    hidden = "terminate:db%2Fone%1B%5B2J"
+    many = [f"tied-{n}" for n in range(8)]
+    decision: dict[str, object] = {
+        "chosen": hidden,
+        "reason": f"highest score, ahead of {hidden}",
+        "scores": {hidden: 1.0, "x" * 200: 0.5},
+        "tie": many,
+    }
+    lines = one_step(tmp_path / "t.jsonl", decision)
+    text = "\n".join(lines)
+    assert "  → terminate:db/one\\x1b[2J" in text
+    assert "ahead of terminate:db/one\\x1b[2J" in text
+    assert "%2F" not in text
+    assert "\x1b" not in text
+    assert "x" * 100 not in text
+    assert "    tied: tied-0, tied-1, tied-2, tied-3, tied-4 and 3 more" in lines
+
+
+@pytest.mark.parametrize(
+    ("no_deal", "words"),
+    [
+        ("nobody_votes", "no seat has a vote on this"),
+        ("all_vetoed", "every option is vetoed"),
+        ("plurality", "plurality decided"),
+    ],
+)
+def test_no_deal_is_told_in_words(no_deal: str, words: str, tmp_path: Path) -> None:
+    lines = one_step(tmp_path / "t.jsonl", {"chosen": "a", "no_deal": no_deal})
+    assert any(line.startswith(f"    no deal: {words}") for line in lines)
+    assert not any("nobody_votes" in line for line in lines)
+
+
+def test_a_component_says_its_value_once(tmp_path: Path) -> None:
+    parts = {
+        "reward": {"value": 684.0, "unit": "points", "explanation": "684 points; best known 728"},
+        "churn": {"value": 2, "unit": "steps", "explanation": "steps with a refused action"},
+    }
+    end = event("run_ended", 0, 0, {"scorecard": {"components": parts}})
+    lines = told(write_trace(tmp_path / "t.jsonl", [[run_started(1)], [end]]))
+    assert "  reward: 684 points; best known 728" in lines
+    assert "  churn: 2 steps — steps with a refused action" in lines
+
+
+def test_a_filter_that_nothing_meets_says_what_was_asked(trace: Path) -> None:
+    filters = Filters(crisis=True, persona="cost", first_step=9)
+    found: list[int] = []
+    list(story(trace, filters, found=found))
+    assert found == []
+    assert filters.no_match() == "no step of this run matches --crisis --persona cost --step"
 
 
 def test_an_override_names_both_the_rule_and_what_it_replaced(trace: Path) -> None:
@@ -160,7 +255,8 @@ def test_what_is_no_step_range_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_lines_keep_to_the_width_asked_for(trace: Path, width: int) -> None:
-    assert max(map(len, told(trace, Filters(first_step=1), width=width)[3:])) <= width
+    lines = told(trace, Filters(first_step=1), width=width)
+    assert max(map(len, lines[lines.index("step 1") :])) <= width
 
 
 def hostile_trace(path: Path) -> Path:

@@ -157,8 +157,10 @@ def _longest_run(steps: Sequence[GradedStep]) -> Component:
     for step in steps:
         run = [*run, step.step] if step.success else []
         best = run if len(run) > len(best) else best
-    span = f"steps {best[0]}–{best[-1]}" if best else "never"
-    return Component(len(best), 0.0, "steps", f"all targets held longest in {span}", tuple(best))
+    words = "all targets never held together"
+    if best:
+        words = f"all targets held longest in steps {best[0]}–{best[-1]}"
+    return Component(len(best), 0.0, "steps", words, tuple(best))
 
 
 def _repeats(steps: Sequence[GradedStep]) -> Component:

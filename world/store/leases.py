@@ -144,7 +144,7 @@ def take_lease(
             raise LeaseLostError(
                 f"episode {episode!r} is being written by another orchestrator",
                 f"it renewed its lease during the last {ttl_s:g} s",
-                "Stop that one first, or fork the episode",
+                "Stop that one first, or start a run of your own",
             )
         time.sleep(_POLL_S)
 
