@@ -94,7 +94,8 @@ def judge(
         if (now if line.on == "current" else column) is None:
             where = "measured now" if line.on == "current" else "projected in this world"
             reason = f"{line.metric} is not {where}; this red line holds nothing back"
-            notices.append(Notice(seat, rule, "warn", reason))
+            if line.on == "current" or observation.step == 0:  # a world never gains a metric
+                notices.append(Notice(seat, rule, "warn", reason))
             continue
         for position, candidate in enumerate(candidates):
             values = (
