@@ -23,7 +23,7 @@ from world.worlds.registry import make_world
 
 METRICS = (
     "latency_ms", "cost_usd_per_hour", "carbon_kg_per_day", "error_fraction",
-    "waste_usd_per_hour", "repeat_fraction",
+    "waste_usd_per_hour", "repeat_fraction", "worst_p95_ms", "worst_error_fraction",
 )  # fmt: skip
 
 
@@ -330,7 +330,7 @@ def test_equal_observations_with_other_hidden_states_project_to_the_same_bytes()
     key = Key(1, 1)
     one = world.project(world.believe(history, 4, key), plans, 4, None, key)
     two = world.project(world.believe(twin, 4, key), plans, 4, None, key)
-    assert one.shape == (1, 20, 4, 4, 6)
+    assert one.shape == (1, 20, 4, 4, len(METRICS))
     assert one.tobytes() == two.tobytes()
     assert np.isfinite(one).all()
 

@@ -16,7 +16,7 @@ from world.worlds.cloud import capacity, demand, effects, evidence, harm, incide
 from world.worlds.cloud.effects import Taken
 from world.worlds.cloud.reward import judge
 from world.worlds.cloud.solve import measure
-from world.worlds.cloud.state import BEFORE, EARLIER, NOW, State
+from world.worlds.cloud.state import BEFORE, EARLIER, NOW, Floats, State
 
 
 class Stepped(NamedTuple):
@@ -42,6 +42,31 @@ def advance(before: State, actions: Encoded) -> Stepped:
         InadmissibleActionError: A code that does not exist.
     """
     after = before.follow()
+    taken, measured = _pass(before, after, actions)
+    harm.count(before, after, measured)
+    incidents.settle(after, measured)
+    after.flags.update(judge(before, after))
+    return Stepped(after, taken)
+
+
+def imagine(before: State, actions: Encoded) -> State:
+    """Advance imagined worlds by one step: the same, without counting harm and points.
+
+    Args:
+        before: B worlds.
+        actions: Joint actions, one per world.
+
+    Raises:
+        InadmissibleActionError: A code that does not exist.
+    """
+    after = before.follow()
+    measured = _pass(before, after, actions)[1]
+    incidents.settle(after, measured)
+    return after
+
+
+def _pass(before: State, after: State, actions: Encoded) -> tuple[Taken, Floats]:
+    """Everything up to the measurement, and the autoscalers that act on it."""
     taken = effects.take(before, after, actions)
     after.step = before.step + 1
     capacity.pass_time(before, after)
@@ -52,9 +77,6 @@ def advance(before: State, actions: Encoded) -> Stepped:
     columns = after.columns
     columns[EARLIER], columns[BEFORE], columns[NOW] = columns[BEFORE], columns[NOW], measured
     capacity.autoscale(after, measured)
-    harm.count(before, after, measured)
-    incidents.settle(after, measured)
     kinds = actions.kinds[:, :1]
     columns["w.last_kinds"] = kinds.astype(columns["w.last_kinds"].dtype)
-    after.flags.update(judge(before, after))
-    return Stepped(after, taken)
+    return taken, measured

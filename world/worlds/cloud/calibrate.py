@@ -79,13 +79,11 @@ def _set_load(state: State, load: Floats) -> None:
         * settings.per_service("load")
         * np.where(settings.batch, np.minimum(load, 1.0)[:, None], load[:, None])
     )
-    trace = settings.trace
-    if trace is not None:
-        columns["h.s.base_rps"] = rate / np.maximum(trace[0], 1e-9)
-        return
     hour = state.hour
     factor = demand.daily(settings, columns, hour) * demand.weekday(columns, hour)
     factor = np.where(settings.batch, 1.0 + 0.0 * factor, factor)
+    if settings.trace is not None:
+        factor = np.where(settings.traced, settings.trace[0], factor)
     columns["h.s.base_rps"] = rate / factor
 
 

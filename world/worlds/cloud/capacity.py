@@ -126,7 +126,8 @@ def _moves(after: State) -> None:
     share = weight[world, old] * moved / before
     count[world, old] -= moved
     draining[world, old] += moved
-    weight[world, old] -= share
+    # What is left of a share may fall a rounding error below zero; traffic may not.
+    weight[world, old] = np.maximum(weight[world, old] - share, 0.0)
     weight[world, new] += share
     state = after.own("state")
     state[world, old] = np.where(count[world, old] <= 0, names.EMPTY, state[world, old])

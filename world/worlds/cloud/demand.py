@@ -56,13 +56,14 @@ def weekday(columns: dict[str, Array], hour: Floats) -> Floats:
 
 def regular(settings: Settings, columns: dict[str, Array], hour: Floats) -> Floats:
     """Demand without noise, bursts, spikes and retries, requests/s, float64 [B, S]."""
-    trace = settings.trace
-    if trace is not None:
-        at = np.minimum(np.floor(hour - columns["w.start_hour_utc"][:, 0]), len(trace) - 1)
-        table: Floats = trace[at.astype(np.int64)]
-        return table * columns["h.s.base_rps"]
     value: Floats = columns["h.s.base_rps"] * daily(settings, columns, hour)
-    return value * weekday(columns, hour)
+    value = value * weekday(columns, hour)
+    trace = settings.trace
+    if trace is None:
+        return value
+    at = np.minimum(np.floor(hour - columns["w.start_hour_utc"][:, 0]), len(trace) - 1)
+    traced = trace[at.astype(np.int64)] * columns["h.s.base_rps"]
+    return np.where(settings.traced, traced, value)
 
 
 def arrivals(after: State) -> Floats:

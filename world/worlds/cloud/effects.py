@@ -172,7 +172,9 @@ def _clashes(kinds: NDArray[np.int64], sheet: Sheet, verdict: NDArray[np.int8]) 
 def _draws(after: State, kinds: NDArray[np.int64], sheet: Sheet) -> Floats:
     if after.mean_noise or after.settings.params.fail_scale == 0:
         return np.ones(len(kinds))
-    entity = np.where(_BY_SERVICE[kinds], _SERVICE_ENTITY + sheet.target, sheet.target)
+    # A row's permanent number, so that worlds which hold fewer rows draw the same.
+    ordinal = sheet.columns["ordinal"][sheet.world, np.where(_BY_ROW[kinds], sheet.target, 0)]
+    entity = np.where(_BY_SERVICE[kinds], _SERVICE_ENTITY + sheet.target, ordinal)
     u: Floats = noise.uniforms(
         after.seeds[sheet.world],
         entity,
@@ -240,12 +242,16 @@ def _scale_up(after: State, sheet: Sheet) -> None:
     more = rules.changed_count(sheet.row("count"), sheet.params[:, 0])
     after.own("pending_2")[sheet.world, sheet.target] += more
     after.own("up_at_step")[sheet.world, sheet.target] = sheet.step
+    known, coming = sheet.row("prior_count"), sheet.row("count") + more
+    after.own("prior_count")[sheet.world, sheet.target] = np.where(coming >= known, 0.0, known)
 
 
 def _scale_down(after: State, sheet: Sheet) -> None:
     count = sheet.row("count")
     less = np.minimum(rules.changed_count(count, sheet.params[:, 0]), count)
-    after.own("prior_count")[sheet.world, sheet.target] = count
+    # Two cuts in a row must not forget where the first began.
+    known = sheet.row("prior_count")
+    after.own("prior_count")[sheet.world, sheet.target] = np.maximum(known, count)
     after.own("count")[sheet.world, sheet.target] -= less
     after.own("draining")[sheet.world, sheet.target] += less
     after.own("down_at_step")[sheet.world, sheet.target] = sheet.step

@@ -2,7 +2,8 @@
 
 W = count·interpolate(0, 50, 100 % CPU)·(1 − 0.12·level) + storage; kg/day = kW·PUE·g/kWh·24/1000.
 The intensity of a grid is its yearly mean times the profile of the hour, interpolated between
-hours. Embodied carbon, where a scenario counts it, spreads the making of a machine over four years.
+hours; a scenario may bring hours of its own. Embodied carbon, where a scenario counts it, spreads
+the making of a machine over four years.
 
 Source: Cloud Carbon Footprint methodology (storage 1.2 W/TB solid state, 0.65 W/TB disk, replicas
 2 for block volumes and 3 for the rest; PUE 1.135); hourly profiles: EIA-930 by way of dc-rl.
@@ -15,7 +16,7 @@ import numpy as np
 from world.worlds.cloud import schema as names
 from world.worlds.cloud.settings import Settings
 from world.worlds.cloud.state import Array, Floats, State
-from world.worlds.cloud.tables import PUE, machines, regions
+from world.worlds.cloud.tables import PUE, machines
 
 ECO_WATTS = 0.12
 """Watts saved per energy level; assumed (frequency limits and idle states)."""
@@ -105,23 +106,21 @@ def queue_kilowatts(after: State, busy: Floats) -> Floats:
 
 def grid_g_per_kwh(after: State) -> Floats:
     """Intensity of every slot's grid now, without dirty spells, g/kWh, float64 [B, G]."""
-    table = regions()
-    code = after.columns["g.region"]
-    hour = after.hour % 24.0
+    mean, profile = after.settings.grid
+    code, hours = after.columns["g.region"], profile.shape[1]
+    hour = after.hour % float(hours)
     first = np.floor(hour)
     at = first.astype(np.int64)[:, None]
     part = (hour - first)[:, None]
-    profile = table.profile
-    factor = profile[code, at] * (1.0 - part) + profile[code, (at + 1) % 24] * part
-    value: Floats = table.grid_g_per_kwh[code] * factor
+    factor = profile[code, at] * (1.0 - part) + profile[code, (at + 1) % hours] * part
+    value: Floats = mean[code] * factor
     return value
 
 
 def cleaner_than_mean(after: State) -> Array:
     """Whether each slot's grid is no dirtier than its daily mean now, bool [B, G]."""
-    clean: Array = (
-        grid_g_per_kwh(after) <= regions().grid_g_per_kwh[after.columns["g.region"]] * 1.000001
-    )
+    mean, _ = after.settings.grid
+    clean: Array = grid_g_per_kwh(after) <= mean[after.columns["g.region"]] * 1.000001
     return clean
 
 

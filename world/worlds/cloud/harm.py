@@ -51,6 +51,7 @@ def starved(after: State, measured: Floats) -> Array:
     hottest = np.where(weight > 0, pools, 0.0).max(axis=-1)
     hottest = np.maximum(hottest, busy[:, settings.pools :])
     trouble = (columns["h.s.spike"] != 1) | (columns["h.s.slow"] != 1)
+    trouble |= (columns["h.s.leak_per_h"] > 0) | (columns["h.s.fight"] > 0)
     trouble |= (columns["h.s.db_slow"] != 1) | (columns["h.g.up"] == 0).any(axis=-1)[:, None]
     found: Array = recent & (hottest > STARVED_ABOVE) & ~trouble & ~settings.batch
     return found

@@ -15,7 +15,7 @@ from world.worlds.cloud import schema as names
 from world.worlds.cloud.reading import Reading
 from world.worlds.cloud.state import Measured
 from world.worlds.cloud.tables import machines
-from world.worlds.cloud.view import CloudInventory
+from world.worlds.cloud.view import CloudInventory, metadata_outages
 
 OVERLOAD_FROM = 1.0
 """Projected utilisation from which a cut counts as starving a service."""
@@ -25,6 +25,11 @@ _REMOVALS = (menu.TERMINATE, menu.STOP, menu.DETACH, menu.ISOLATE)
 
 def hazards(action: Action, reading: Reading, inventory: CloudInventory) -> tuple[str, ...]:
     """What would be lost, one line each; empty when nothing that can be known."""
+    if reading.target >= inventory.settings.tiers and reading.kind in (*_REMOVALS, menu.RESIZE):
+        kind = int(inventory.public["kind"][0, reading.target])
+        dark = metadata_outages(inventory).get(kind)
+        if dark:
+            return (f"{action.kind} on {action.target}: {dark}",)
     if reading.kind in _REMOVALS and reading.target >= inventory.settings.tiers:
         return _removal(action, reading, inventory)
     if reading.kind in (menu.SCALE_DOWN, menu.RESIZE, menu.REBALANCE):

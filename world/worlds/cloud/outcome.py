@@ -17,6 +17,11 @@ from world.worlds.cloud.rules import TEXTS, Refusal
 from world.worlds.cloud.state import State
 from world.worlds.cloud.view import ids_of
 
+_LIFECYCLE = frozenset(
+    {menu.TERMINATE, menu.STOP, menu.START, menu.SNAPSHOT, menu.DETACH, menu.ATTACH}
+)
+"""Kinds whose failure shows only in that the object stays as it was."""
+
 
 def with_end_charge(after: State) -> None:
     """In the last step, charge what was put off; in place."""
@@ -57,8 +62,10 @@ def outcomes_of(
             text = _reason(before, code, reading)
             found[id(action)] = ActionOutcome(action, status, reason=text)
         elif taken.failed[0, slot]:
+            # An interface that says yes and leaves the object as it was: nothing is gained.
+            word: Status = "accepted_not_effective" if reading.kind in _LIFECYCLE else "failed"
             found[id(action)] = ActionOutcome(
-                action, "failed", reason="it was accepted and did not work; nothing changed"
+                action, word, reason="it was accepted and did not work; nothing changed"
             )
         elif _ineffective(before, reading):
             found[id(action)] = ActionOutcome(

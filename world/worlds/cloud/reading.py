@@ -13,8 +13,7 @@ import numpy as np
 
 from world.actions import Action, ParamSpec, ParamValue
 from world.model import Catalogue
-from world.worlds.cloud import menu, rules
-from world.worlds.cloud import schema as names
+from world.worlds.cloud import aims, menu, rules
 from world.worlds.cloud.rules import TEXTS, Refusal
 from world.worlds.cloud.settings import Settings
 from world.worlds.cloud.state import Array, Floats
@@ -153,11 +152,19 @@ def catalogue(inventory: CloudInventory) -> Catalogue:
             continue
         codes = rules.refusals(kind, inventory.sheet(targets, params))
         keep = np.flatnonzero(codes == 0)
-        if len(keep):
+        if len(keep) == len(targets):
+            blocks.append(_block(kind, targets, params, inventory))
+        elif len(keep):
             blocks.append(_block(kind, targets[keep], params[keep], inventory))
     made = Catalogue(blocks)
     inventory.kept["catalogue"] = made
     return made
+
+
+def passed(inventory: CloudInventory) -> set[Action]:
+    """Actions of the catalogue that were asked for: the validator has let them pass already."""
+    known: set[Action] = inventory.kept.setdefault("passed", set())
+    return known
 
 
 def _options(kind: int, inventory: CloudInventory) -> tuple[Array, Floats]:
@@ -165,14 +172,11 @@ def _options(kind: int, inventory: CloudInventory) -> tuple[Array, Floats]:
     settings = inventory.settings
     spec = menu.KINDS[kind]
     if spec.target == "none":
-        targets: Sequence[int] = [0]
+        targets: Array = np.zeros(1, dtype=np.intp)
     elif spec.target == "service":
-        targets = range(settings.s)
+        targets = np.arange(settings.s)
     else:
-        live = inventory.public["state"][0] < names.EMPTY
-        live &= inventory.public["state"][0] != names.TERMINATED
-        live |= np.arange(settings.rows) < settings.pools
-        targets = np.flatnonzero(live).tolist()
+        targets = aims.rows_for(kind, inventory)
     if kind == menu.RESIZE:
         return _sizes(targets, inventory)
     choices = [_choices(param, settings) for param in spec.template.params]
@@ -180,7 +184,7 @@ def _options(kind: int, inventory: CloudInventory) -> tuple[Array, Floats]:
     combos = combos.reshape(max(len(combos), 1), len(choices))
     params = np.zeros((len(targets) * len(combos), menu.PARAMS))
     params[:, : len(choices)] = np.tile(combos, (len(targets), 1))
-    return np.repeat(np.array(targets, dtype=np.intp), len(combos)), params
+    return np.repeat(targets, len(combos)), params
 
 
 def _choices(param: ParamSpec, settings: Settings) -> Sequence[float]:
@@ -189,23 +193,25 @@ def _choices(param: ParamSpec, settings: Settings) -> Sequence[float]:
     return [float(choice) for choice in param.choices if not isinstance(choice, str)]
 
 
-def _sizes(targets: Sequence[int], inventory: CloudInventory) -> tuple[Array, Floats]:
+def _sizes(targets: Array, inventory: CloudInventory) -> tuple[Array, Floats]:
     """Every other size on the ladder of every sized row."""
     ladder = machines(inventory.settings.params.power_model).ladder
-    size = inventory.public["size"][0]
-    found = [
-        (row, float(code))
-        for row in targets
-        if ladder[size[row]] >= 0
-        for code in np.flatnonzero(ladder == ladder[size[row]]).tolist()
-    ]
-    params = np.zeros((len(found), menu.PARAMS))
-    params[:, 0] = [code for _, code in found]
-    return np.array([row for row, _ in found], dtype=np.intp), params
+    steps = [np.flatnonzero(ladder == rung) for rung in range(int(ladder.max()) + 1)]
+    width = max(map(len, steps))
+    table = np.full((len(steps), width), -1)
+    for rung, codes in enumerate(steps):
+        table[rung, : len(codes)] = codes
+    now = inventory.public["size"][0, targets]
+    codes = table[ladder[now]]
+    place, at = np.nonzero((codes >= 0) & (codes != now[:, None]))
+    params = np.zeros((len(place), menu.PARAMS))
+    params[:, 0] = codes[place, at]
+    return targets[place], params
 
 
 def _block(kind: int, targets: Array, params: Floats, inventory: CloudInventory) -> Block:
     spec = menu.KINDS[kind]
+    known = passed(inventory)
 
     def make(item: int) -> Action:
         target = int(targets[item])
@@ -218,7 +224,9 @@ def _block(kind: int, targets: Array, params: Floats, inventory: CloudInventory)
             (param.name, _spell(param, float(params[item, at]), inventory))
             for at, param in enumerate(spec.template.params)
         ]
-        return Action(spec.name, label, tuple(sorted(pairs)))
+        action = Action(spec.name, label, tuple(sorted(pairs)))
+        known.add(action)
+        return action
 
     return spec.name, len(targets), make
 

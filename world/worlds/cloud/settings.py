@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from world.errors import ScenarioError
 from world.model import Scenario
 from world.worlds.cloud.services import CATALOGUE, ServiceSpec
-from world.worlds.cloud.tables import PowerModel, region_code
+from world.worlds.cloud.tables import PowerModel, region_code, regions
 
 LATENCY = "latency_ms"
 COST = "cost_usd_per_hour"
@@ -20,7 +23,9 @@ CARBON = "carbon_kg_per_day"
 ERRORS = "error_fraction"
 WASTE = "waste_usd_per_hour"
 REPEAT = "repeat_fraction"
-METRICS = (LATENCY, COST, CARBON, ERRORS, WASTE, REPEAT)
+WORST_P95 = "worst_p95_ms"
+WORST_ERRORS = "worst_error_fraction"
+METRICS = (LATENCY, COST, CARBON, ERRORS, WASTE, REPEAT, WORST_P95, WORST_ERRORS)
 
 MAX_ACTIONS = 3
 """Most actions applied together in one step."""
@@ -34,6 +39,10 @@ class Start(BaseModel):
     latency_ms: float = Field(gt=20, lt=2000)
     cost_usd_per_hour: float = Field(gt=1, lt=1e5)
     carbon_kg_per_day: float = Field(gt=1, lt=1e5)
+
+
+GridHours = tuple[Annotated[float, Field(ge=0, le=5000)], ...]
+"""Grid intensity of whole days, hour by hour from a midnight UTC on, gCO2/kWh."""
 
 
 class TracePoint(BaseModel):
@@ -80,7 +89,11 @@ class Params(BaseModel):
         waste_fraction: Share of the starting cost that nobody needs, as storage or idle machines.
         power_model: ``ccf`` or ``teads``.
         embodied: Whether carbon counts the making of the machines.
-        demand_trace: Requests by hour and service instead of the generated demand.
+        demand_trace: Requests by hour since the start and service, instead of the generated
+            demand of the services that it names. The start is calibrated, so only the shape
+            counts: demand at the start times rps ÷ rps of hour 0.
+        grid_g_per_kwh: Region → its grid's intensity, instead of the table's: whole days from a
+            midnight UTC on, repeated when they end. An episode starts on the first of them.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -90,7 +103,7 @@ class Params(BaseModel):
     regions: tuple[str, ...] = ()
     drawn_regions: int = Field(default=0, ge=0, le=8)
     region_pool: tuple[str, ...] = ()
-    rows: int = Field(ge=12, le=5000)
+    rows: int = Field(ge=12, le=200_000)
     start: Start
     slo_p95_ms: float = Field(default=150.0, gt=0, le=10_000)
     slo_error_fraction: float = Field(default=0.01, gt=0, lt=1)
@@ -116,6 +129,7 @@ class Params(BaseModel):
     power_model: PowerModel = "ccf"
     embodied: bool = False
     demand_trace: tuple[TracePoint, ...] = ()
+    grid_g_per_kwh: dict[str, GridHours] = {}
 
 
 @dataclass(frozen=True)
@@ -181,11 +195,8 @@ class Settings:
         for metric in (LATENCY, COST, CARBON):
             if metric not in scenario.targets:
                 raise _fault(scenario, f"there is no target for {metric}", "", "Add it")
-        for point in params.demand_trace:
-            if point.service not in params.services:
-                raise _fault(
-                    scenario, f"the demand trace names {point.service!r}", "no such service", ""
-                )
+        _check_trace(scenario, params)
+        _check_grid(scenario, params)
         regions = len(fixed) + params.drawn_regions
         tiers = len(services) * 4
         if params.rows < tiers + 4:
@@ -196,6 +207,12 @@ class Settings:
                 f"Write rows = {tiers + 8} or more",
             )
         return Settings(scenario, params, services, regions, params.rows - tiers)
+
+    @cached_property
+    def targets(self) -> Mapping[str, float]:
+        """The scenario's targets, and the objectives that every service has of its own."""
+        own = {WORST_P95: self.params.slo_p95_ms, WORST_ERRORS: self.params.slo_error_fraction}
+        return MappingProxyType({**own, **self.scenario.targets})
 
     @property
     def s(self) -> int:
@@ -270,8 +287,35 @@ class Settings:
         return np.array([float(getattr(service, field)) for service in self.services])
 
     @cached_property
+    def grid(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean intensity, g/kWh, float64 [n], and its hours over it, float64 [n, hours].
+
+        One row per region of the table; `hours` is a multiple of 24, hour 0 is midnight UTC.
+        """
+        table, given = regions(), self.params.grid_g_per_kwh
+        if not given:
+            return table.grid_g_per_kwh, table.profile
+        hours = max(len(series) for series in given.values())
+        mean, shape = table.grid_g_per_kwh.copy(), np.tile(table.profile, (1, hours // 24))
+        for name, series in given.items():
+            code = table.names.index(name)
+            values = np.array(series)
+            mean[code] = np.add.reduce(values) / len(values)
+            shape[code] = np.resize(values, hours) / mean[code]
+        return mean, shape
+
+    @cached_property
+    def traced(self) -> NDArray[np.bool_]:
+        """Which services the demand trace names, bool [S]."""
+        named = {point.service for point in self.params.demand_trace}
+        return np.array([name in named for name in self.params.services])
+
+    @cached_property
     def trace(self) -> NDArray[np.float64] | None:
-        """float64 [hours, S]: requests per second of the demand trace, held between points."""
+        """float64 [hours, S]: requests per second of the demand trace, held between points.
+
+        Services that the trace does not name have 0 in it (see `traced`).
+        """
         points = self.params.demand_trace
         if not points:
             return None
@@ -283,6 +327,52 @@ class Settings:
             table[hour] = np.where(np.isnan(table[hour]), table[hour - 1], table[hour])
         known: NDArray[np.float64] = np.nan_to_num(table)
         return known
+
+
+def _check_trace(scenario: Scenario, params: Params) -> None:
+    seen: set[tuple[int, str]] = set()
+    for point in params.demand_trace:
+        if point.service not in params.services:
+            raise _fault(
+                scenario, f"the demand trace names {point.service!r}", "no such service", ""
+            )
+        if (point.hour, point.service) in seen:
+            raise _fault(
+                scenario,
+                f"the demand trace has hour {point.hour} of {point.service} twice",
+                "an hour has one demand",
+                "Remove one of them",
+            )
+        seen.add((point.hour, point.service))
+    starts = {point.service for point in params.demand_trace if not point.hour and point.rps > 0}
+    for name in {point.service: None for point in params.demand_trace}:
+        if name not in starts:
+            raise _fault(
+                scenario,
+                f"the demand trace of {name} has no demand in hour 0",
+                "the start is calibrated on the trace's first hour",
+                "Begin the trace at an hour with demand",
+            )
+
+
+def _check_grid(scenario: Scenario, params: Params) -> None:
+    known = {params.home_region, *params.regions, *params.region_pool}
+    for name, series in params.grid_g_per_kwh.items():
+        if name not in known:
+            raise _fault(
+                scenario,
+                f"params.grid_g_per_kwh names the region {name!r}",
+                "no seed of this scenario has it",
+                f"Regions are {', '.join(sorted(known))}",
+            )
+        if not series or len(series) % 24 or not sum(series) > 0:
+            raise _fault(
+                scenario,
+                f"params.grid_g_per_kwh.{name} has {len(series)} hours, mean "
+                f"{sum(series) / max(len(series), 1):.3g} g/kWh",
+                "it holds whole days of 24 hours and is not zero throughout",
+                "Import the grid again",
+            )
 
 
 def _fault(scenario: Scenario, what: str, why: str, fix: str) -> ScenarioError:

@@ -308,3 +308,10 @@ def _totals(
     out[:, 3] = np.add.reduce(users * out[:, where.service("error_fraction")], axis=-1) / total
     out[:, 4] = waste
     out[:, 5] = repeat
+    # Every service has its own objective: what the weighted mean hides, the worst one shows.
+    out[:, 6] = np.max(out[:, where.service("p95_ms")], axis=-1)
+    wrong = out[:, where.service("error_fraction")]
+    if settings.batch_index.size:
+        late = columns["s.backlog_hours"] / settings.per_service("deadline_h") - 1.0
+        wrong = np.where(settings.batch, np.clip(late, 0.0, 1.0), wrong)
+    out[:, 7] = np.max(wrong, axis=-1)

@@ -13,6 +13,9 @@ from world.worlds.cloud.state import NOW, Array, State
 from world.worlds.cloud.view import ids_of, vocabulary
 from world.worlds.finops.storage import outcomes_as_json, outcomes_from_json
 
+MOST_BETWEEN = 16
+"""Equal cells that are written along rather than beginning another run."""
+
 
 def snapshot(state: State, row: int) -> Snapshot:
     """One world in the store's encoding; arrays are shared, not copied."""
@@ -54,7 +57,7 @@ def delta(before: State, after: State) -> Delta:
 
 
 def changed(before: Mapping[str, Array], after: Mapping[str, Array]) -> tuple[Cells, ...]:
-    """Runs of bytes that differ, at most one run a column: from its first to its last change."""
+    """Runs of cells that differ; a run ends where more than `MOST_BETWEEN` equal ones follow."""
     found: list[Cells] = []
     for name, column in after.items():
         old = before[name]
@@ -66,8 +69,11 @@ def changed(before: Mapping[str, Array], after: Mapping[str, Array]) -> tuple[Ce
             continue
         width = new.dtype.itemsize
         differs = np.flatnonzero(np.frombuffer(fresh, np.uint8) != np.frombuffer(stale, np.uint8))
-        first, last = int(differs[0]) // width, int(differs[-1]) // width + 1
-        found.append(Cells(name, first * width, fresh[first * width : last * width]))
+        cells = differs // width
+        ends = np.flatnonzero(np.diff(cells) > MOST_BETWEEN)
+        firsts, lasts = cells[np.append(0, ends + 1)], cells[np.append(ends, len(cells) - 1)]
+        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+            found.append(Cells(name, first * width, fresh[first * width : (last + 1) * width]))
     return tuple(found)
 
 

@@ -7,6 +7,7 @@ starts from exactly what was seen.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -83,12 +84,24 @@ class CloudInventory(Inventory):
         self.region_names = tuple(table[code] for code in public["g.region"][0])
         self.kept: dict[str, Any] = {}
 
+    @property
+    def index(self) -> Mapping[str, int]:
+        """Resource id → row; the same for all views of one inventory."""
+        if self._index is None:
+            self._index = _index_of(tuple(self.ids))
+        return self._index
+
     def sheet(self, targets: Array, params: Floats) -> rules.Sheet:
         """Actions laid over this view; all of world 0."""
         world = np.zeros(len(targets), dtype=np.intp)
         return rules.Sheet(
             self.settings, self.public, self.step, world, np.asarray(targets, dtype=np.intp), params
         )
+
+
+@lru_cache(maxsize=8)
+def _index_of(ids: tuple[str, ...]) -> Mapping[str, int]:
+    return {name: row for row, name in enumerate(ids)}
 
 
 def vocabulary(settings: Settings) -> Mapping[str, tuple[str, ...]]:
@@ -167,7 +180,7 @@ def observe(state: State, row: int = 0) -> Observation:
         step=state.step,
         horizon=settings.scenario.horizon,
         metrics=metrics,
-        targets=settings.scenario.targets,
+        targets=settings.targets,
         facts=_facts(inventory, state, row),
         inventory=inventory,
         incidents=_incidents(inventory),
@@ -227,13 +240,14 @@ def _region(inventory: CloudInventory, slot: int) -> str:
 def _regions(inventory: CloudInventory, hour: float) -> dict[str, dict[str, float]]:
     """Public facts of every region slot: price multiplier and the grid's usual intensity now."""
     table = regions()
+    mean, profile = inventory.settings.grid
     found = {}
     for code in inventory.public["g.region"][0].tolist():
-        factor = table.profile[code, int(hour) % 24]
+        factor = profile[code, int(hour) % profile.shape[1]]
         found[table.names[code]] = {
             "price_multiplier": significant(float(table.price[code])),
-            "grid_g_per_kwh": significant(float(table.grid_g_per_kwh[code] * factor)),
-            "mean_grid_g_per_kwh": significant(float(table.grid_g_per_kwh[code])),
+            "grid_g_per_kwh": significant(float(mean[code] * factor)),
+            "mean_grid_g_per_kwh": significant(float(mean[code])),
         }
     return found
 
@@ -265,11 +279,45 @@ def _incidents(inventory: CloudInventory) -> tuple[str, ...]:
         if step >= 0 and inventory.step - step < ALERT_LASTS_STEPS:
             lines.append(f"alert since step {step}: {name} misbehaves")
     suspicious = np.flatnonzero(public["suspicion"][0] >= 0.5)
+    lines += metadata_outages(inventory).values()
     lines += [
         f"{inventory.ids[row]} is suspicious ({public['suspicion'][0, row]:.2f})"
         for row in suspicious.tolist()
     ]
     return tuple(lines)
+
+
+OUTAGE_ROWS = 3
+"""Rows of one kind without readable tags, and none with, from which it is an outage."""
+
+
+def metadata_outages(inventory: CloudInventory) -> dict[int, str]:
+    """Kinds of which no tag could be read: what looks untagged there was not looked at.
+
+    Rows of the service tiers are left out: the room made them and knows them without tags.
+
+    Returns:
+        Code of the kind → a line that says so.
+
+    Source: cloud-custodian issue 4949, where a failed tag query made every load balancer look
+    untagged.
+    """
+    kept = inventory.kept.get("metadata_outages")
+    if isinstance(kept, dict):
+        return kept
+    public, tiers = inventory.public, inventory.settings.tiers
+    live = public["state"][0, tiers:] != names.TERMINATED
+    kinds = public["kind"][0, tiers:][live].astype(np.int64)
+    lost = public["tag_status"][0, tiers:][live] > 0
+    rows = np.bincount(kinds, minlength=len(names.KINDS))
+    dark = np.bincount(kinds, weights=lost, minlength=len(names.KINDS))
+    found = {
+        kind: f"metadata_outage: the tags of all {rows[kind]} {names.KINDS[kind]} resources are "
+        "unreadable, so none of them can be judged"
+        for kind in np.flatnonzero((rows >= OUTAGE_ROWS) & (dark == rows)).tolist()
+    }
+    inventory.kept["metadata_outages"] = found
+    return found
 
 
 def _unknown(inventory: CloudInventory, metrics: Mapping[str, float | None]) -> tuple[str, ...]:
@@ -278,9 +326,10 @@ def _unknown(inventory: CloudInventory, metrics: Mapping[str, float | None]) -> 
     use = int(np.count_nonzero(np.isnan(public["idle_hours"][0, tiers:])))
     need = int(np.count_nonzero(public["essential"][0] == names.UNKNOWN))
     tags = int(np.count_nonzero(public["tag_status"][0] > 0))
+    age = int(np.count_nonzero(np.isnan(public["age_hours"][0, tiers:])))
     for number, what in (
         (use, "use of {} resources"), (need, "whether anything needs {} resources"),
-        (tags, "tags of {} resources"),
+        (tags, "tags of {} resources"), (age, "age of {} resources, which makes them ineligible"),
     ):  # fmt: skip
         if number:
             lines.append(what.format(number))

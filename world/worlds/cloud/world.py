@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,10 @@ from world.model import (
 )
 from world.worlds.cloud import menu, reading
 from world.worlds.cloud.advance import advance
+from world.worlds.cloud.audit import audit
 from world.worlds.cloud.believe import believe
 from world.worlds.cloud.hazards import hazards
+from world.worlds.cloud.ledger import book
 from world.worlds.cloud.opening import open_worlds
 from world.worlds.cloud.outcome import (
     events_of,
@@ -40,6 +43,7 @@ from world.worlds.cloud.outcome import (
     violations_of,
     with_end_charge,
 )
+from world.worlds.cloud.playbook import finish_what_was_begun
 from world.worlds.cloud.project import project
 from world.worlds.cloud.reading import Reading
 from world.worlds.cloud.settings import (
@@ -50,9 +54,11 @@ from world.worlds.cloud.settings import (
     MAX_ACTIONS,
     REPEAT,
     WASTE,
+    WORST_ERRORS,
+    WORST_P95,
     Settings,
 )
-from world.worlds.cloud.state import State
+from world.worlds.cloud.state import NOW, State
 from world.worlds.cloud.storage import delta, restore, snapshot
 from world.worlds.cloud.view import CloudInventory, ids_of, observe
 
@@ -77,8 +83,16 @@ class CloudWorld(World[State]):
         MetricSpec(ERRORS, "fraction", "errors", "Errors"),
         MetricSpec(WASTE, "$/h", "waste", "Known or unexamined waste"),
         MetricSpec(REPEAT, "fraction", "churn", "Actions that fail or undo others"),
+        MetricSpec(WORST_P95, "ms", "latency", "Latency of the worst service (p95)"),
+        MetricSpec(
+            WORST_ERRORS,
+            "fraction",
+            "errors",
+            "Errors of the worst service, or batch work past its deadline",
+        ),
     )
     templates = menu.TEMPLATES
+    playbook = staticmethod(finish_what_was_begun)
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
@@ -105,6 +119,9 @@ class CloudWorld(World[State]):
     def observe(self, state: State, seat: str = "room", row: int = 0) -> Observation:
         """What a seat may know of one world."""
         now = observe(state, row)
+        if state.done and state.replica[row] == 0:
+            verdict = state.recall(f"audit.{row}", (state.columns[NOW],), lambda: audit(state, row))
+            now = replace(now, facts={**now.facts, "audit": verdict})
         masked = state.settings.scenario.masks.get(seat)
         return now.masked(masked) if masked else now
 
@@ -115,6 +132,8 @@ class CloudWorld(World[State]):
     def check(self, observation: Observation, action: Action) -> str | None:
         """Why this action cannot be taken, or None."""
         view = _view(observation)
+        if action in reading.passed(view) and observation.step < observation.horizon:
+            return None
         found = reading.read(action, view)
         if found.fault:
             return found.fault
@@ -189,6 +208,7 @@ class CloudWorld(World[State]):
             if not found.fault:
                 _write(encoded, 0, slot, found)
         after, taken = advance(state, encoded)
+        book(after)
         with_end_charge(after)
         by_action = outcomes_of(state, after, taken, pairs)
         after.outcomes = tuple(by_action[id(action)] for action in actions)
@@ -218,6 +238,7 @@ class CloudWorld(World[State]):
                 "Pass one row per world",
             )
         after = advance(state, actions).state
+        book(after)
         with_end_charge(after)
         return after, BatchOutcomes(
             reward=after.flags["reward"],
