@@ -8,7 +8,7 @@ PYTEST_ARGS ?= -n auto --dist worksteal
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format golden bench lock clean
+.PHONY: help setup run test check format golden bench baselines lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ golden: $(READY) ## Write the golden traces anew; review the diff
 
 bench: $(READY) ## Measure every figure; prints JSON
 	@$(BIN)/python run_warroom.py bench $(ARGS)
+
+baselines: $(READY) ## Measure the cloud world's baselines; writes docs/cloud-baselines.md
+	$(BIN)/python -m orchestrator.study.baselines $(ARGS)
 
 lock: $(READY) ## Resolve requirements.lock anew from pyproject.toml
 	$(BIN)/python .ci/check_lock.py --write

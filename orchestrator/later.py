@@ -32,11 +32,7 @@ LATER_COMMANDS = {
     "report": "the self-contained report",
     "serve": "the page and its server",
     "train": "learned personas",
-    "scenarios certify": "certificates of scenarios",
     "trace diff": "comparing two traces",
-    "import prometheus": "importing Prometheus metrics",
-    "import grid": "importing grid intensity",
-    "import demand": "importing demand traces",
 }
 """Command → what it will bring."""
 

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from orchestrator.cli import options, printing
-from orchestrator.console.text import plain
+from orchestrator.cli.certify import certify
+from orchestrator.console.text import close_matches, plain
 from orchestrator.version import PROGRAM
-from world.errors import ConfigError
+from world.errors import ConfigError, UnknownNameError
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 NameOrPath = Annotated[str, typer.Argument(metavar="NAME|PATH")]
@@ -137,23 +138,43 @@ def show_protocol(name: Name, as_json: options.Json = False) -> int:
     return _print_one(_protocol(protocol(name)), as_json)
 
 
-def worlds(as_json: options.Json = False) -> int:
-    """List the worlds and the scenarios that each of them plays."""
+def worlds(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Show this one in full.")
+    ] = None,
+    as_json: options.Json = False,
+) -> int:
+    """List the worlds and the scenarios that each of them plays, or show one in full."""
     from world.scenarios.loader import load_scenario, scenario_names
     from world.worlds.registry import world_titles
 
     plays: dict[str, list[str]] = {name: [] for name in world_titles()}
-    for name in scenario_names():
-        plays.setdefault(load_scenario(name).world, []).append(name)
+    for scenario in scenario_names():
+        plays.setdefault(load_scenario(scenario).world, []).append(scenario)
     rows = [
-        {"name": name, "title": title, "description": title, "scenarios": plays[name]}
-        for name, title in world_titles().items()
+        {"name": world, "title": title, "description": title, "scenarios": plays[world]}
+        for world, title in world_titles().items()
     ]
+    if name is not None:
+        return _print_one(_world_named(name, rows), as_json)
     if as_json:
         printing.document(rows)
     else:
         printing.columns([(row["name"], row["title"]) for row in rows])
+        printing.talk(f"one in full: {PROGRAM} worlds NAME")
     return 0
+
+
+def _world_named(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    for row in rows:
+        if row["name"] == name:
+            return row
+    names = [str(row["name"]) for row in rows]
+    raise UnknownNameError(
+        f"there is no world {plain(name, 80)!r}",
+        "",
+        f"{close_matches(name, names)}Worlds: {', '.join(names)}",
+    )
 
 
 def _protocol(found: Any) -> dict[str, Any]:
@@ -183,6 +204,10 @@ def _print_one(shown: dict[str, Any], as_json: bool) -> int:
     return 0
 
 
-SCENARIOS: printing.Commands = {"list": list_scenarios, "show": show_scenario}
+SCENARIOS: printing.Commands = {
+    "list": list_scenarios,
+    "show": show_scenario,
+    "certify": certify,
+}
 PERSONAS: printing.Commands = {"list": list_personas, "show": show_persona, "lint": lint_persona}
 PROTOCOLS: printing.Commands = {"list": list_protocols, "show": show_protocol}

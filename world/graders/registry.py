@@ -19,6 +19,10 @@ def grade(scenario: Scenario, steps: Sequence[GradedStep]) -> Scorecard:
         from world.graders import cloudedge
 
         return cloudedge.grade(scenario, steps)
+    if scenario.world == "cloud":
+        from world.graders import cloud
+
+        return cloud.grade(scenario, steps)
     if scenario.world == "finops":
         from world.graders import finops
 

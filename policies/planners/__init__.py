@@ -1,0 +1,1 @@
+"""Planners: from what was observed to a joint action, without a negotiation."""
