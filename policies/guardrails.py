@@ -85,14 +85,18 @@ class Bounds:
     Attributes:
         max_actions: Most actions applied together.
         blast_radius: Most distinct targets touched in one step; 0 is no limit.
-        refuse_oscillation: Whether a step that would make A, B, A, B is refused.
+        refuse_oscillation: Whether a step that would make A, B, A, B, or that undoes what the
+            last `UNDO_STEPS` steps did to the same target, is refused.
         recent: Joint ids decided so far, oldest first; the last three are read.
+        decided: What was decided in the last `MEMORY_STEPS` steps, oldest first; read where
+            oscillation is refused.
     """
 
     max_actions: int
     blast_radius: int = 0
     refuse_oscillation: bool = False
     recent: tuple[str, ...] = ()
+    decided: tuple[Joint, ...] = ()
 
 
 class _Known(NamedTuple):
@@ -206,13 +210,50 @@ def _blast_radius(gate: Gate, joint: Joint) -> tuple[str, ...]:
     return ()
 
 
+UNDO_STEPS = 12
+"""Steps within which an action counts as undoing another.
+
+Source: karpenter issues 1019 and 2388 and its AWS provider's issue 8536, where nodes were replaced
+back and forth for 14 hours.
+"""
+MEMORY_STEPS = 2 * UNDO_STEPS
+"""Steps that must be remembered to know what an action of the last `UNDO_STEPS` replaced."""
+_OPPOSITES = {
+    "scale_up": "scale_down", "stop": "start", "detach": "attach", "mark": "unmark",
+}  # fmt: skip
+_UNDOES = {**_OPPOSITES, **{second: first for first, second in _OPPOSITES.items()}}
+
+
 def _oscillation(gate: Gate, joint: Joint) -> tuple[str, ...]:
-    recent = gate.bounds.recent
-    if not gate.bounds.refuse_oscillation or len(recent) < 3:
+    if not gate.bounds.refuse_oscillation:
         return ()
-    first, other, last = recent[-3:]
-    if first == last and first != other and joint_id(joint) == other:
-        return (f"{first}, {other}, {last} would be followed by {other} again",)
+    found = []
+    recent = gate.bounds.recent
+    if len(recent) >= 3:
+        first, other, last = recent[-3:]
+        if first == last and first != other and joint_id(joint) == other:
+            found.append(f"{first}, {other}, {last} would be followed by {other} again")
+    return (*found, *(reason for action in joint for reason in _undoing(gate, action)))
+
+
+def _undoing(gate: Gate, action: Action) -> tuple[str, ...]:
+    """An opposite on the same target, or the same kind set to something else and back."""
+    if not action.target:
+        return ()
+    before = [
+        (steps_ago, earlier)
+        for steps_ago, decided in enumerate(reversed(gate.bounds.decided), start=1)
+        for earlier in decided
+        if earlier.target == action.target
+    ]
+    opposite = _UNDOES.get(action.kind)
+    for steps_ago, earlier in before:
+        if earlier.kind == opposite and steps_ago <= UNDO_STEPS:
+            return (f"{action.id} undoes {earlier.id} of {steps_ago} steps ago",)
+    same = [(steps_ago, earlier) for steps_ago, earlier in before if earlier.kind == action.kind]
+    recent = bool(same) and same[0][0] <= UNDO_STEPS and same[0][1] != action
+    if action.params and recent and any(earlier == action for _, earlier in same):
+        return (f"{action.id} goes back to what {same[0][1].id} replaced",)
     return ()
 
 

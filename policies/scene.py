@@ -18,7 +18,7 @@ from policies.candidates import (
     sampled_actions,
     singles,
 )
-from policies.guardrails import Bounds, Gate
+from policies.guardrails import MEMORY_STEPS, Bounds, Gate
 from policies.records import Candidate, Proposal, Veto
 from policies.rules import RoomRules, SeatRules, constant
 from policies.utility import RoomUtilities, room_utilities, round_significant
@@ -68,7 +68,11 @@ class Scene:
         now = history.now
         recent = tuple(map(joint_id, history.decisions[-3:])) if rules.refuse_oscillation else ()
         bounds = Bounds(
-            world.limits.max_actions_per_step, rules.blast_radius, rules.refuse_oscillation, recent
+            world.limits.max_actions_per_step,
+            rules.blast_radius,
+            rules.refuse_oscillation,
+            recent,
+            tuple(history.decisions[-MEMORY_STEPS:]) if rules.refuse_oscillation else (),
         )
         self.world, self.history, self.now = world, history, now
         self.seats, self.rules = seats, rules

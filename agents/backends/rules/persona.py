@@ -26,6 +26,8 @@ def _rule(world: str, name: str) -> Rule:
         from agents.backends.rules.finops import RULES as rules
     elif world == "aiops":
         from agents.backends.rules.aiops import RULES as rules
+    elif world == "cloud":
+        from agents.backends.rules.cloud import RULES as rules
     if name in rules:
         return rules[name]
     from agents.backends.rules.generic import greedy
