@@ -80,6 +80,13 @@ def _assert_whole(store: WorldStore, episode: str, least: int) -> int:
     return len(steps)
 
 
+def _wait_for(notes: Path, word: str, limit_s: float = 5.0) -> None:
+    """Until a writer has written: a busy machine takes its time to start a process."""
+    until_s = time.monotonic() + limit_s
+    while word not in notes.read_text() and time.monotonic() < until_s:
+        time.sleep(0.01)
+
+
 def test_killed_competing_writers_leave_a_whole_log_with_all_they_were_told(
     tmp_path: Path,
 ) -> None:
@@ -93,8 +100,9 @@ def test_killed_competing_writers_leave_a_whole_log_with_all_they_were_told(
         for number in range(24):
             args = (url, "e", f"writer-{number}", str(notes))
             running.append(start(write_until_killed, *args))
-            time.sleep(0.12)
             if len(running) == 2:
+                _wait_for(notes, f"writer-{number - 1}/")
+                time.sleep(0.05)
                 victim = running.pop(0)
                 victim.kill()
                 victim.join()
