@@ -69,7 +69,7 @@ def main() -> dict[str, Any]:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        with tempfile.TemporaryDirectory(prefix="wr-") as scratch:
+        with tempfile.TemporaryDirectory(prefix="wr-", ignore_cleanup_errors=True) as scratch:
             print(grow(sys.argv[1], Path(scratch)))
     else:
         print(json.dumps(main(), indent=2))

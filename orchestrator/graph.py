@@ -30,7 +30,6 @@ from langgraph.types import Send
 from orchestrator import phases
 from orchestrator.answering import ask, ask_now
 from orchestrator.session import Session
-from policies.records import Request
 from world.errors import ConfigError, MissingExtraError
 
 _SLACK = 16
@@ -85,23 +84,16 @@ def _fan_out(state: RunState, runtime: Runtime[RunContext]) -> list[Send] | str:
     return [Send("propose", {"seat": asked.ask.seat}) for asked in waiting]
 
 
-def _asked(session: Session, seat: str) -> Request:
-    for wanted in session.asks:
-        if wanted.seat == seat:
-            return phases.request(session, wanted)
-    raise RuntimeError(f"seat {seat!r} was not asked")
-
-
 def _propose(state: SeatTask, runtime: Runtime[RunContext]) -> RunUpdate:
     session, seat = runtime.context.session, state["seat"]
-    asked = _asked(session, seat)
+    asked = session.waiting[seat]
     phases.receive(session, asked, ask_now(session.room.personas[seat], asked))
     return {"answers": [seat]}
 
 
 async def _propose_async(state: SeatTask, runtime: Runtime[RunContext]) -> RunUpdate:
     session, seat = runtime.context.session, state["seat"]
-    asked = _asked(session, seat)
+    asked = session.waiting[seat]
     phases.receive(session, asked, await ask(session.room.personas[seat], asked))
     return {"answers": [seat]}
 

@@ -37,7 +37,7 @@ def observe(session: Session) -> None:
         if masked:
             _seat_history(session, seat).observations.append(session.seen[seat])
     session.record("observation", observation_data(seen))
-    if any(is_journalled(persona) for persona in room.personas.values()):
+    if room.journalled:
         session.journalled = session.store.journalled(
             session.run, session.lease.branch, session.step
         )
@@ -60,7 +60,7 @@ def pending(session: Session) -> tuple[Request, ...]:
     """
     if session.stopwatch:
         session.stopwatch.mark("propose")
-    waiting = []
+    waiting = session.waiting = {}
     for ask in session.asks:
         if (session.round, ask.seat) in session.inbox:
             continue
@@ -68,8 +68,8 @@ def pending(session: Session) -> tuple[Request, ...]:
         if session.journalled and (field := journal_field(prepared)) in session.journalled:
             session.inbox[session.round, ask.seat] = read_reply(session.journalled[field])
         else:
-            waiting.append(prepared)
-    return tuple(waiting)
+            waiting[ask.seat] = prepared
+    return tuple(waiting.values())
 
 
 def receive(session: Session, asked: Request, reply: Reply) -> None:

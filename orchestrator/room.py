@@ -10,11 +10,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from agents.persona import apply_overrides, load_persona, overrides_by_seat, seat_rules
 from agents.persona_schema import PersonaSpec
-from agents.seat import Persona, is_asynchronous, make_persona
+from agents.seat import Persona, is_asynchronous, is_journalled, make_persona
 from orchestrator.spec import ROLES, EpisodeSpec
 from orchestrator.trace.events import SCHEMA
 from policies.protocols import protocol as find_protocol
@@ -50,7 +51,12 @@ class Room:
     protocol: NegotiationProtocol
     rules: RoomRules
 
-    @property
+    @cached_property
+    def journalled(self) -> bool:
+        """Whether the replies of a seat are kept in the store's journal."""
+        return any(is_journalled(persona) for persona in self.personas.values())
+
+    @cached_property
     def asynchronous(self) -> bool:
         """Whether a seat must be awaited, so that the driver needs an event loop."""
         return any(is_asynchronous(persona) for persona in self.personas.values())

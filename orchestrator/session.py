@@ -17,7 +17,7 @@ from orchestrator.spec import Observer
 from orchestrator.stopwatch import Stopwatch
 from orchestrator.trace.events import Chain, Event
 from orchestrator.trace.writer import TraceWriter
-from policies.records import Ask, Decision, Deliberation, Reply, Usage
+from policies.records import Ask, Decision, Deliberation, Reply, Request, Usage
 from policies.table import Table
 from world.actions import joint_id
 from world.graders.scorecard import GradedStep
@@ -90,6 +90,7 @@ class Session:
     table: Table | None = None
     deliberation: Deliberation | None = None
     asks: tuple[Ask, ...] = ()
+    waiting: dict[str, Request] = field(default_factory=dict)
     round: int = 0
     decision: Decision | None = None
 

@@ -97,7 +97,7 @@ def test_killed_competing_writers_leave_a_whole_log_with_all_they_were_told(
         store = connect_url(url, StoreSettings())
         assert store.create(meta_of("e"), start_snapshot(), b"started")
         running = []
-        for number in range(24):
+        for number in range(10):
             args = (url, "e", f"writer-{number}", str(notes))
             running.append(start(write_until_killed, *args))
             if len(running) == 2:
