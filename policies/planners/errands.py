@@ -26,6 +26,8 @@ OVERDUE = 0.33
 """Share of its deadline that batch work may wait before it gets more machines."""
 ASKED_STEPS = 3
 """Steps in which a question is not asked again."""
+FULL_DISK_PERCENT = 90.0
+"""Measured use of a disk from which it is taken to be full."""
 _CUTS = frozenset({"scale_down", "resize", "optimize_energy"})
 
 
@@ -48,7 +50,7 @@ def removals(seen: Observation) -> tuple[Plan, ...]:
 
 
 def remedies(seen: Observation) -> tuple[Plan, ...]:
-    """Plans that take a corrupt database off the network and restore it from its backup."""
+    """Plans that repair a database: room on a full disk, or isolation and a clean backup."""
     inventory = seen.inventory
     if inventory is None or "suspicion" not in inventory.columns:
         return ()
@@ -61,6 +63,10 @@ def remedies(seen: Observation) -> tuple[Plan, ...]:
         if columns["count"][row] >= 2:
             found.append(repair)
         found.append((repair[1],))
+    services: Mapping[str, Mapping[str, Any]] = seen.facts.get("services", {})
+    for name, facts in services.items():
+        if (facts.get("disk_percent") or 0.0) >= FULL_DISK_PERCENT:
+            found.append(((Action("free_disk", f"{name}-db"),),))
     return tuple(found)
 
 
@@ -126,10 +132,13 @@ def _all_errands(seen: Observation) -> Iterator[Action]:
 
 
 def _overdue(seen: Observation) -> Iterator[Action]:
-    """More machines for batch work that has waited for a third of its deadline."""
+    """More machines for batch work that would be done after a third of its deadline."""
     services: Mapping[str, Mapping[str, Any]] = seen.facts.get("services", {})
     for name, facts in services.items():
-        if facts.get("batch") and facts["backlog_hours"] > OVERDUE * facts["deadline_hours"]:
+        if not facts.get("batch"):
+            continue
+        waits = max(facts["backlog_hours"], facts.get("due_hours") or 0.0)
+        if waits > OVERDUE * facts["deadline_hours"]:
             yield Action.of("scale_up", name, fraction=0.25)
 
 

@@ -68,29 +68,6 @@ def test_wait_rises_with_backlog_and_falls_with_capacity(busy, less, more, facto
     assert large.dropped_fraction[0] <= small.dropped_fraction[0] + 1e-15
 
 
-def _erlang_c(servers: int, busy: float) -> float:
-    """Probability of waiting in M/M/c, by the stable recursion of Erlang B."""
-    load = busy * servers
-    blocked = 1.0
-    for count in range(1, servers + 1):
-        blocked = load * blocked / (count + load * blocked)
-    return blocked / (1.0 - busy * (1.0 - blocked))
-
-
-def test_response_times_match_exact_erlang_c():
-    errors = []
-    for servers in (1, 2, 4, 8, 16, 48, 96, 256):
-        for busy in (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98):
-            exact = 1.0 + _erlang_c(servers, busy) / (servers * (1.0 - busy))
-            chance = queueing.waiting_probability(
-                np.array([busy]), np.array([math.sqrt(2 * (servers + 1)) - 1])
-            )
-            wait = queueing.mean_wait_s(np.array([busy]), np.array([1.0 / servers]), chance, 1e12)
-            errors.append(abs(1.0 + float(wait[0]) - exact) / exact)
-    assert np.mean(errors) < 0.006
-    assert max(errors) < 0.03
-
-
 def _same(one: State, other: State, row: int) -> list[str]:
     return [
         name for name, column in one.columns.items()
@@ -149,6 +126,7 @@ def test_without_actions_the_sum_of_instances_never_changes():
         return sum(of.columns[name][:, queues].sum(axis=1) for name in CAPACITY_COLUMNS)
 
     moving = (state.columns["s.move_to"] >= 0).any(axis=1)
+    moving |= (state.columns["s.autoscale"] > 0).any(axis=1)
     drained = state.columns["draining"][:, queues].sum(axis=1)
     before = total(state)
     for _ in range(4):

@@ -188,7 +188,15 @@ def test_suspicions_of_one_alert_sum_to_one():
 
 @pytest.mark.parametrize(
     "cause",
-    [names.SPIKE, names.LEAK, names.BAD_DEPLOY, names.DB_SATURATION, names.FAILURE, names.FIGHT],
+    [
+        names.SPIKE,
+        names.LEAK,
+        names.BAD_DEPLOY,
+        names.DB_SATURATION,
+        names.FAILURE,
+        names.FIGHT,
+        names.DISK_FULL,
+    ],
 )
 def test_symptoms_alone_reveal_a_cause_within_a_few_steps(cause):
     scenario = clouds.variant("medium", incidents=1, bursts_per_day=0.0)
@@ -295,7 +303,9 @@ def test_hypotheses_predict_the_factors_that_the_world_sets(cause):
             state, cause, service=API, victim=API, severity=float(table.severity[place])
         )
         after, _ = clouds.steps(world, struck, clouds.DO_NOTHING)
-        for name in ("spike", "slow", "db_slow", "fault", "corrupt", "leak_per_h"):
+        for name in (
+            "spike", "slow", "db_slow", "fault", "corrupt", "write_fail", "leak_per_h"
+        ):  # fmt: skip
             true = float(after.columns[f"h.s.{name}"][0, API])
             assert getattr(table, name)[place] == pytest.approx(true), name
 

@@ -132,9 +132,98 @@ def test_a_failing_service_is_cured_at_the_root_and_not_at_the_victim():
     assert _status(_run(world, struck, _act("restart", WEB))) == names.ACTIVE
 
 
-@pytest.mark.parametrize("cause", [names.CORRUPTION, names.DISK_FULL])
-def test_corrupt_data_need_isolation_then_a_backup_and_no_restart(cause):
-    world, calm, struck = _begun(cause)
+def test_a_leak_fills_memory_from_its_onset_over_many_steps_and_kills_late():
+    world, state = _calm()
+    state = clouds.changed(state, "h.s.memory_age_h", 1, 250.0)
+    state = clouds.with_incident(state, names.LEAK, service=1, victim=1, severity=0.5)
+    held, slow, failing = [], [], []
+    for _ in range(26):
+        state = _run(world, state, idle=1)
+        held.append(clouds.service_value(state, "memory_fraction", API))
+        slow.append(_p95(state))
+        failing.append(clouds.service_value(state, "error_fraction", API))
+    grown = np.diff(held[: held.index(1.0)])[1:]
+    assert (grown > 0).all()
+    assert grown.max() < 0.04  # a slope, no jump
+    assert 8 <= held.index(1.0) <= 24
+    assert slow[-1] > 2 * slow[0]
+    assert failing[2] < 0.01
+    restarted = _run(world, state, _act("restart"), idle=0)
+    assert clouds.service_value(restarted, "memory_fraction", API) < 0.75
+    again = _run(world, restarted, idle=8)
+    assert clouds.service_value(again, "memory_fraction", API) > 0.75
+    cured = _run(world, again, _act("rollback"), idle=10)
+    assert _status(cured) == names.CURED
+    assert clouds.service_value(cured, "memory_fraction", API) < 0.75
+
+
+def test_a_full_disk_fails_writes_shows_on_the_disk_and_is_cured_by_room():
+    world, calm, struck = _begun(names.DISK_FULL)
+    assert clouds.service_value(calm, "disk_fraction", API) < 0.75
+    assert clouds.service_value(struck, "disk_fraction", API) == 1.0
+    assert clouds.service_value(struck, "error_fraction", API) > 0.1
+    assert clouds.service_value(struck, "cpu_fraction", API) == pytest.approx(
+        clouds.service_value(calm, "cpu_fraction", API), abs=0.1
+    )
+    assert world.observe(struck).facts["services"][API]["disk_percent"] == 100.0
+    cleaned = _run(world, struck, _act("free_disk", "api-db"), idle=1)
+    assert _status(cleaned) == names.CURED
+    assert clouds.service_value(cleaned, "error_fraction", API) < 0.01
+    larger = _run(world, struck, _act("resize", "api-db", new_size="db.r5.8xlarge"))
+    assert _status(larger) == names.CURED
+    assert clouds.service_value(larger, "disk_fraction", API) < 0.7
+    for useless in ("restart", "rollback"):
+        assert _status(_run(world, struck, _act(useless))) == names.ACTIVE
+    suspect = clouds.changed(struck, "suspicion", struck.settings.pools + 1, 0.9)
+    assert _status(_run(world, suspect, _act("restore_backup", "api-db"), idle=7)) == names.ACTIVE
+
+
+def test_an_examination_finds_corrupt_data_and_finds_nothing_on_a_full_disk():
+    found = {}
+    for cause in (names.CORRUPTION, names.DISK_FULL):
+        world, _, struck = _begun(cause)
+        at = struck.settings.pools + 1
+        told = []
+        for _ in range(20):
+            struck = _run(world, struck, _act("evaluate", "api-db"), idle=0)
+            told.append(struck.columns["suspicion"][0, at] > 0.5)
+        found[cause] = np.mean(told)
+        assert (clouds.service_value(struck, "disk_fraction", API) == 1.0) is (
+            cause == names.DISK_FULL
+        )
+    assert found[names.CORRUPTION] > 0.75
+    assert found[names.DISK_FULL] < 0.2
+
+
+def test_the_crisis_response_to_a_full_disk_makes_room():
+    world, _, struck = _begun(names.DISK_FULL)
+    width = len(names.CAUSES) + 1
+    told = clouds.changed(struck, names.EVIDENCE_COLUMN, width + names.DISK_FULL, 8.0)
+    assert _status(_run(world, told, _act("crisis_response"), idle=1)) == names.CURED
+
+
+def test_restoring_a_backup_loses_the_writes_since_the_last_clean_full_hour_and_they_cost():
+    world, _, struck = _begun(names.CORRUPTION)
+    onset = int(struck.columns["h.i.onset"][0, 0])
+    struck = clouds.changed(struck, "suspicion", struck.settings.pools + 1, 0.9)
+    struck = _run(world, struck, _act("isolate", "api-db"), idle=0)
+    restored, outcomes = clouds.steps(
+        world, struck, _act("restore_backup", "api-db"), *[clouds.DO_NOTHING] * 5
+    )
+    hours = (restored.step - onset // 12 * 12) / 12
+    writes = hours * 3600 * restored.columns["h.s.base_rps"][0, 1] * 0.15 * 1e-6
+    assert restored.columns["s.lost_writes"][0, 1] == pytest.approx(writes)
+    assert outcomes[0].terms["one_offs"] == pytest.approx(-0.2)
+    assert outcomes[-1].terms["one_offs"] == pytest.approx(-writes / 100)
+    later = _run(world, struck, idle=6)
+    later = _run(world, later, _act("restore_backup", "api-db"), idle=5)
+    assert later.columns["s.lost_writes"][0, 1] > restored.columns["s.lost_writes"][0, 1]
+
+
+def test_corrupt_data_need_isolation_then_a_backup_and_no_restart():
+    world, calm, struck = _begun(names.CORRUPTION)
+    assert clouds.service_value(struck, "disk_fraction", API) < 0.75
+    assert _status(_run(world, struck, _act("free_disk", "api-db"))) == names.ACTIVE
     assert clouds.service_value(struck, "error_fraction", API) > 0.1
     assert clouds.service_value(struck, "cpu_fraction", API) == pytest.approx(
         clouds.service_value(calm, "cpu_fraction", API), abs=0.1

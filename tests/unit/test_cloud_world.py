@@ -378,6 +378,7 @@ def test_an_autoscaler_adds_under_load_and_takes_away_only_after_it_is_stable():
     grown, _ = clouds.steps(world, state, on, *[clouds.DO_NOTHING] * 8)
     assert grown.columns["count"][0, row] > state.columns["count"][0, row]
     idle = clouds.changed(state, "h.s.base_rps", 1, state.columns["h.s.base_rps"][0, 1] * 0.3)
+    idle, _ = clouds.steps(world, idle, clouds.DO_NOTHING)
     early, _ = clouds.steps(world, idle, on, *[clouds.DO_NOTHING] * 3)
     late, _ = clouds.steps(world, early, *[clouds.DO_NOTHING] * 6)
     assert early.columns["count"][0, row] == state.columns["count"][0, row]

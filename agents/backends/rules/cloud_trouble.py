@@ -38,6 +38,8 @@ LOSS_STEPS = 3
 _TAKES = ("scale_down", "migrate_region", "crisis_response")
 OVERLOADED = 0.98
 """CPU, as a fraction, from which dropped requests explain errors."""
+FULL_DISK = 0.9
+"""Disk of a database, as a fraction, from which it is suspected to be full."""
 HOT_DATABASE = 0.85
 """Utilisation of a database from which it is suspected."""
 MINER_PERCENT = 90.0
@@ -53,6 +55,7 @@ _SYMPTOM_OF = {
     "memory": (names.LEAK,),
     "database": (names.DB_SATURATION,),
     "errors": (names.FAILURE, names.CORRUPTION, names.DISK_FULL),
+    "disk": (names.DISK_FULL,),
     "capacity": (names.RECLAIM,),
     "fight": (names.FIGHT,),
     "far": (names.NETWORK,),
@@ -154,6 +157,9 @@ def _trouble(estate: Estate, service: int) -> Trouble | None:
     busy = estate.busy(estate.database(service))
     if busy > HOT_DATABASE:
         shown["database"] = f"database at {100 * busy:.0f} %"
+    disk = _last(_history(estate, service, "disk_fraction"))
+    if disk >= FULL_DISK:
+        shown["disk"] = f"database disk at {100 * min(disk, 1.0):.0f} %"
     # An overloaded queue drops requests too: that is no sign of a failing process or of bad data.
     cpu = _last(_history(estate, service, "cpu_fraction"))
     if errors >= params.slo_error_fraction:
@@ -294,7 +300,9 @@ def _remedy(estate: Estate, one: Trouble) -> list[Option]:
                 f"{why}: take the autoscaler out of other hands",
             )
         ]
-    if cause in (names.FAILURE, names.CORRUPTION, names.DISK_FULL):
+    if cause == names.DISK_FULL:
+        return _room(estate, one, why)
+    if cause in (names.FAILURE, names.CORRUPTION):
         return _errors(estate, one)
     if cause in (names.OUTAGE, names.NETWORK):
         return _away(estate, one, why)
@@ -327,6 +335,12 @@ def _away(estate: Estate, one: Trouble, why: str) -> list[Option]:
     ][:1]
 
 
+def _room(estate: Estate, one: Trouble, why: str) -> list[Option]:
+    """Room on the disk of a database that takes no writes."""
+    database = estate.name(estate.database(one.service))
+    return [Option(Action.of("free_disk", database), f"{why}: clean the disk of {database}")]
+
+
 def _errors(estate: Estate, one: Trouble) -> list[Option]:
     """Failing requests with the CPU normal: a wedged process, or bad data.
 
@@ -346,6 +360,8 @@ def _errors(estate: Estate, one: Trouble) -> list[Option]:
             )
         ]
     options = []
+    if "disk" in one.symptoms and not _tried(estate, "free_disk", database, 2):
+        options += _room(estate, one, why)
     count = float(estate.cells["count"][row])
     if count > 1 and estate.busy(row) * count / (count - 1.0) > HOT_DATABASE:
         share = float(np.clip(np.ceil(100.0 / count) / 100.0, 0.1, 0.5))

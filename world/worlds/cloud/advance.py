@@ -1,10 +1,10 @@
 """One step of B worlds: the order in which everything happens.
 
-Actions are checked on the state in which they were decided, then: outcomes drawn and applied;
-capacity that was under way arrives; incidents begin and end; demand; queues, errors, memory; cost,
-power and carbon; autoscalers; harm, cures and what the step earned. `advance` is pure: the state
-that was given stays valid, and truth and imagination run through the same code (replica 0 is the
-truth).
+Actions are checked on the state in which they were decided, then: outages of the step before end;
+outcomes drawn and applied; autoscalers; capacity that was under way arrives; incidents begin and
+end; demand; queues, errors, memory; cost, power and carbon; harm, cures and what the step earned.
+`advance` is pure: the state that was given stays valid, and truth and imagination run through the
+same code (replica 0 is the truth).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from world.model import Encoded
-from world.worlds.cloud import capacity, demand, effects, evidence, harm, incidents
+from world.worlds.cloud import capacity, demand, effects, evidence, harm, incidents, spot
 from world.worlds.cloud.effects import Taken
 from world.worlds.cloud.reward import judge
 from world.worlds.cloud.solve import measure
@@ -66,17 +66,20 @@ def imagine(before: State, actions: Encoded) -> State:
 
 
 def _pass(before: State, after: State, actions: Encoded) -> tuple[Taken, Floats]:
-    """Everything up to the measurement, and the autoscalers that act on it."""
+    """Everything up to the measurement."""
+    capacity.wear_off(after)
     taken = effects.take(before, after, actions)
     after.step = before.step + 1
+    # Like everybody else, autoscalers act on what was measured before.
+    capacity.autoscale(after, before.columns[NOW])
     capacity.pass_time(before, after)
+    spot.move(after)
     incidents.progress(after)
     evidence.fade(after)
     rate = demand.arrivals(after)
     measured = measure(after, rate, taken.repeat)
     columns = after.columns
     columns[EARLIER], columns[BEFORE], columns[NOW] = columns[BEFORE], columns[NOW], measured
-    capacity.autoscale(after, measured)
     kinds = actions.kinds[:, :1]
     columns["w.last_kinds"] = kinds.astype(columns["w.last_kinds"].dtype)
     return taken, measured

@@ -47,7 +47,7 @@ def _range(kind: int, settings: Settings) -> tuple[int, int]:
         return 0, settings.queues
     if kind == menu.REBALANCE:
         return 0, settings.pools
-    if kind in (menu.RESTORE, menu.FAILOVER):
+    if kind in (menu.RESTORE, menu.FAILOVER, menu.FREE_DISK):
         return settings.pools, settings.queues
     if kind in (menu.TERMINATE, menu.STOP, menu.MARK, menu.DETACH, menu.REQUEST_METRICS, menu.FLAG):
         return settings.tiers, settings.rows

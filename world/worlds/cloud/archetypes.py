@@ -87,14 +87,15 @@ class Archetype:
 
 
 _LONG: Range = (IDLE_WINDOW_HOURS + 40, 5000)
-_VM = ("m5.2xlarge", "m5.4xlarge", "c5.4xlarge", "r5.2xlarge")
+_VM = ("m5.xlarge", "m5.2xlarge", "c5.4xlarge", "r5.xlarge")
+_BUSY_VM = ("m5.large", "m5.xlarge", "c5.2xlarge", "r5.xlarge")
 
 ARCHETYPES: tuple[Archetype, ...] = (
     Archetype("idle_vm", "waste", COMPUTE, 2.0, _VM, (1, 2), cpu=(0.2, 1.8), peak=(2, 6),
               memory=(4, 18), idle_hours=_LONG, environments=(0, 2, 3, 4)),
     Archetype("prod_tagged_idle_vm", "waste", COMPUTE, 0.7, _VM, (1, 2), cpu=(0.2, 1.8),
               peak=(2, 6), memory=(4, 18), idle_hours=_LONG, environments=(1,)),
-    Archetype("forgotten_gpu", "waste", GPU, 0.8, ("g4dn.xlarge", "p3.2xlarge"), (1, 2),
+    Archetype("forgotten_gpu", "waste", GPU, 0.4, ("g4dn.xlarge", "p3.2xlarge"), (1, 2),
               cpu=(0.1, 1.5), peak=(1, 5), memory=(3, 12), idle_hours=_LONG,
               environments=(0, 3, 4), owners=(0, 4)),
     Archetype("unattached_volume", "waste", VOLUME, 2.2, gigabytes=(8_000, 24_000),
@@ -135,14 +136,14 @@ ARCHETYPES: tuple[Archetype, ...] = (
     Archetype("busy_nat", "ordinary", NAT, 0.6, essential=True, environments=(1,)),
     Archetype("used_ip", "ordinary", IP, 0.8, count=(1, 4), hangs_on="lb", essential=True,
               environments=(1,)),
-    Archetype("ci_runner", "ordinary", COMPUTE, 0.8, _VM, (1, 2), cpu=(20, 45), peak=(70, 95),
+    Archetype("ci_runner", "ordinary", COMPUTE, 0.8, _BUSY_VM, (1, 2), cpu=(20, 45), peak=(70, 95),
               memory=(30, 60), environments=(3,), spot=True),
-    Archetype("iac_vm", "ordinary", COMPUTE, 0.8, _VM, (1, 2), cpu=(8, 30), peak=(40, 70),
+    Archetype("iac_vm", "ordinary", COMPUTE, 0.8, _BUSY_VM, (1, 2), cpu=(8, 30), peak=(40, 70),
               memory=(30, 60), environments=(1, 2), managed_by=2, essential=True),
-    Archetype("autoscaled_node", "ordinary", COMPUTE, 0.7, _VM, (1, 2), cpu=(1, 4), peak=(5, 60),
+    Archetype("autoscaled_node", "ordinary", COMPUTE, 0.7, _BUSY_VM, (1, 2), cpu=(1, 4), peak=(5, 60),
               memory=(10, 30), idle_hours=(1, 60), environments=(0,), owners=(0,), managed_by=1,
               essential=True),
-    Archetype("staging_vm", "ordinary", COMPUTE, 0.8, _VM, (1, 2), cpu=(10, 25), peak=(40, 60),
+    Archetype("staging_vm", "ordinary", COMPUTE, 0.8, _BUSY_VM, (1, 2), cpu=(10, 25), peak=(40, 60),
               memory=(30, 50), environments=(2,)),
     Archetype("control_plane", "ordinary", COMPUTE, 0.0, ("m5.2xlarge",), (1, 1), cpu=(15, 30),
               peak=(40, 60), memory=(40, 60), environments=(1,), owners=(3,), essential=True,

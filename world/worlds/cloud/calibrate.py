@@ -1,8 +1,9 @@
 """Start values: every seed begins where its preset says, within 5 %.
 
-Four numbers of a generated world are solved for, all seeds of a batch together and with a fixed
+The numbers of a generated world are solved for, all seeds of a batch together and with a fixed
 number of iterations, so that a seed's world does not depend on its batch: the load by bisection on
-the traffic-weighted p95, the fleet on carbon, storage on cost, and the size of what is wasted.
+the traffic-weighted p95, the fleet on carbon, storage on cost, and the size of what is wasted, of
+which idle machines may be given a share.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from world.worlds.cloud import demand
 from world.worlds.cloud.archetypes import ARCHETYPES
 from world.worlds.cloud.cost import row_costs
 from world.worlds.cloud.generate import fleets
+from world.worlds.cloud.schema import RUNNING
 from world.worlds.cloud.solve import measure
 from world.worlds.cloud.state import Array, Floats, State
 from world.worlds.cloud.tables import machines
@@ -20,7 +22,10 @@ from world.worlds.cloud.tables import machines
 ROUNDS = 6
 """Rounds of fleet and storage between two bisections of the load; there are two such halves."""
 BISECTIONS = 22
+MOST_OF_STORAGE = 0.85
+"""Share of the storage that may be waste."""
 _LEAST_STORAGE, _MOST_STORAGE = 0.005, 400.0
+_OVERSIZED = np.array([a.oversized for a in ARCHETYPES])
 _WASTE = np.array([a.role == "waste" and not a.oversized for a in ARCHETYPES])
 
 
@@ -33,6 +38,7 @@ def calibrate(state: State) -> None:
     waste = np.zeros_like(gigabytes, dtype=bool)
     extra = slice(settings.tiers, settings.rows)
     waste[:, extra] = _WASTE[columns["h.archetype"][:, extra]]
+    _idle_machines(state, waste)
     fleet = np.full(b, start.cost_usd_per_hour * 0.17)
     kept, wasted = np.ones(b), np.ones(b)
 
@@ -52,11 +58,63 @@ def calibrate(state: State) -> None:
             fleet = fleet * np.clip((start.carbon_kg_per_day - other) / dynamic, 0.4, 2.5)
             fleets(settings, columns, fleet)
             _set_load(state, load)
-            kept, wasted = _storage(state, gigabytes, waste, kept, wasted, _now(state))
+            now = _now(state)
+            kept, wasted = _storage(state, gigabytes, waste, kept, wasted, now)
+            _fewer_machines(state, waste, now)
             place()
     _set_load(state, _load(state))
     kept, wasted = _storage(state, gigabytes, waste, kept, wasted, _now(state))
     place()
+
+
+def _idle_machines(state: State, waste: Array) -> None:
+    """Scale the idle machines to their share of the waste, whole machines and one at least."""
+    settings, columns = state.settings, state.columns
+    params = settings.params
+    if not params.waste_machine_fraction:
+        return
+    per_row = row_costs(settings, columns)
+    idle = _idle(state, waste)
+    cost = np.add.reduce(np.where(idle, per_row, 0.0), axis=-1)
+    wasted = params.start.cost_usd_per_hour * params.waste_fraction
+    # Half of an oversized machine is waste as well.
+    extra = slice(settings.tiers - settings.queues, None)
+    large = _OVERSIZED[columns["h.archetype"][:, settings.tiers :]]
+    wasted = wasted - 0.5 * np.add.reduce(np.where(large, per_row[:, extra], 0.0), axis=-1)
+    scale = wasted * params.waste_machine_fraction / np.maximum(cost, 1e-9)
+    _scale(state, idle, scale)
+
+
+def _idle(state: State, waste: Array) -> Array:
+    """Rows that are no queue and hold idle machines, bool [B, R − Q]."""
+    settings, columns = state.settings, state.columns
+    rows = slice(settings.queues, settings.rows)
+    machine = (columns["size"][:, rows] > 0) & (columns["state"][:, rows] == RUNNING)
+    found: Array = waste[:, rows] & machine
+    return found
+
+
+def _scale(state: State, idle: Array, scale: Floats) -> None:
+    rows = slice(state.settings.queues, state.settings.rows)
+    count = state.columns["count"][:, rows]
+    scaled = np.maximum(np.floor(count * scale[:, None] + 0.5), 1.0)
+    state.columns["count"][:, rows] = np.where(idle, scaled, count)
+
+
+def _fewer_machines(state: State, waste: Array, now: Floats) -> None:
+    """Take idle machines away where the cost is above the preset's and storage has no more."""
+    params = state.settings.params
+    if not params.waste_machine_fraction:
+        return
+    idle = _idle(state, waste)
+    cost = np.add.reduce(
+        np.where(idle, row_costs(state.settings, state.columns), 0.0), axis=-1
+    )
+    stored = np.add.reduce(row_costs(state.settings, state.columns), axis=-1) - cost
+    del stored
+    over = np.maximum(now[:, 1] / params.start.cost_usd_per_hour - 1.0, 0.0)
+    over = over * params.start.cost_usd_per_hour
+    _scale(state, idle, 1.0 - np.minimum(over / np.maximum(cost, 1e-9), 0.3))
 
 
 def _now(state: State) -> Floats:
@@ -128,7 +186,7 @@ def _storage(
     other = now[:, 1] - cost[0] - cost[1]
     # Where machines alone cost nearly as much as the preset, both kinds of storage shrink.
     room = np.maximum(target - other, target * 0.01)
-    aim = np.minimum(aim, 0.6 * room)
+    aim = np.minimum(aim, MOST_OF_STORAGE * room)
     new_wasted = wasted * aim / np.maximum(cost[1], 1e-9)
     new_kept = kept * (room - aim) / np.maximum(cost[0], 1e-9)
     return (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from world.worlds.cloud import disk
 from world.worlds.cloud import schema as names
 from world.worlds.cloud.state import Array, Measured, State
 from world.worlds.cloud.tables import machines
@@ -23,8 +24,21 @@ AUTOSCALE_FRACTION = 0.1
 """Share of the fleet that an autoscaler adds or removes in a step; assumed."""
 
 
+def wear_off(after: State) -> None:
+    """Outages of the step before end, in a new state, before its actions begin others.
+
+    A counter of n steps that an action sets is therefore measured in n steps: the one in which
+    the action is taken and the n − 1 after it.
+    """
+    columns = after.columns
+    for name in ("s.cold_steps", "s.failover_steps", "restart_wait_steps"):
+        if columns[name].any():
+            columns[name] = np.maximum(columns[name] - 1, 0).astype(np.int8)
+    _resizes(after)
+
+
 def pass_time(before: State, after: State) -> None:
-    """Orders, drains, rolling changes and moves go on by one step, in a new state.
+    """Orders, drains, repairs and moves go on by one step, in a new state.
 
     A reservation begins at the full hour after its order and outlives the episode.
     """
@@ -41,11 +55,7 @@ def pass_time(before: State, after: State) -> None:
         born = (columns["state"] == names.EMPTY) & (columns["count"] > 0)
         if born.any():
             columns["state"] = np.where(born, names.RUNNING, columns["state"]).astype(np.int8)
-    _resizes(after)
     _knowledge(after)
-    for name in ("s.cold_steps", "s.failover_steps", "restart_wait_steps"):
-        if columns[name].any():
-            columns[name] = np.maximum(columns[name] - 1, 0).astype(np.int8)
     _repairs(after)
     _moves(after)
     columns["h.s.memory_age_h"] = columns["h.s.memory_age_h"] + settings.dt_h
@@ -63,9 +73,21 @@ def _resizes(after: State) -> None:
     ready = wait == 1
     if ready.any():
         columns["size"] = np.where(ready, columns["resize_to"], columns["size"])
+        _grow_disks(after, ready)
         columns["resize_to"] = np.where(ready, 0, columns["resize_to"])
         after.extras = object()
     columns["resize_wait_steps"] = np.maximum(wait - 1, 0).astype(np.int8)
+
+
+def _grow_disks(after: State, ready: Array) -> None:
+    """A larger database brings a larger disk; a smaller one keeps what it has."""
+    columns, settings = after.columns, after.settings
+    at = slice(settings.pools, settings.queues)
+    if not ready[:, at].any():
+        return
+    room = disk.room_of(settings, columns["size"][:, at])
+    old = columns["s.disk_room"]
+    columns["s.disk_room"] = np.where(ready[:, at], np.maximum(old, room), old)
 
 
 def _knowledge(after: State) -> None:
@@ -88,8 +110,12 @@ def _knowledge(after: State) -> None:
 
 
 def _repairs(after: State) -> None:
-    """Rollbacks and restored backups become effective."""
+    """Rollbacks, cleaned disks and restored backups become effective."""
     columns = after.columns
+    wait = columns["s.clean_wait_steps"]
+    if wait.any():
+        columns["h.s.disk_junk"] = np.where(wait == 1, 0.0, columns["h.s.disk_junk"])
+        columns["s.clean_wait_steps"] = np.maximum(wait - 1, 0).astype(np.int8)
     wait = columns["s.rollback_wait_steps"]
     if wait.any():
         ready = wait == 1
@@ -102,9 +128,23 @@ def _repairs(after: State) -> None:
         ready = wait == 1
         # Restored while the corrupt instance is still on the network, it corrupts again.
         clean = ready & (columns["s.db_isolated"] > 0)
+        _lose_writes(after, ready)
         columns["h.s.corrupt"] = np.where(clean, 0.0, columns["h.s.corrupt"])
         columns["s.db_isolated"] = np.where(ready, 0, columns["s.db_isolated"]).astype(np.uint8)
         columns["s.restore_wait_steps"] = np.maximum(wait - 1, 0).astype(np.int8)
+
+
+def _lose_writes(after: State, ready: Array) -> None:
+    """Writes since the backup are gone: the last full hour at which the data were still clean."""
+    columns, settings = after.columns, after.settings
+    corrupt = (columns["h.s.corrupt"] > 0) & (columns["h.s.corrupt_step"] >= 0)
+    until = np.where(corrupt, columns["h.s.corrupt_step"], after.step)
+    point = np.floor(until / settings.hour_steps) * settings.hour_steps
+    hours = np.where(ready, (after.step - point) * settings.dt_h, 0.0)
+    lost = hours * 3600.0 * columns["h.s.base_rps"] * disk.WRITE_FRACTION * 1e-6
+    columns["s.lost_writes"] = columns["s.lost_writes"] + lost
+    usd = np.add.reduce(lost, axis=-1)[:, None] * disk.USD_PER_MILLION_WRITES
+    columns["w.one_off_usd"] = columns["w.one_off_usd"] + usd
 
 
 def _moves(after: State) -> None:
@@ -145,7 +185,10 @@ def _moves(after: State) -> None:
 
 
 def autoscale(after: State, measured: Array) -> None:
-    """Let the autoscalers of services act on what was just measured."""
+    """Let the autoscalers of services act on what was measured before the step, in a new state.
+
+    Called before time passes, so that what they order and drain is billed like any other.
+    """
     columns, settings = after.columns, after.settings
     on = columns["s.autoscale"] > 0
     if not on.any():

@@ -1,9 +1,9 @@
 """Dollars per hour: instances, storage, network. One-off charges are kept apart.
 
-$/h = Σ billed·price(size)·region·{1, .63 reserved, .45 spot} + GB-months/730 + hourly rates of load
-balancers, gateways and addresses + egress. Billed are ready, pending and draining instances: a
-machine costs from the order to the last minute. A reservation is paid until it ends, whether its
-machines run or not.
+$/h = Σ billed·price(size)·region·{1, .63 reserved, spot by the hour} + GB-months/730 + hourly rates
+of load balancers, gateways and addresses + egress. Billed are ready, pending and draining
+instances: a machine costs from the order to the last minute. A reservation is paid until it ends,
+whether its machines run or not.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from world.worlds.cloud.state import Array, Floats, State
 from world.worlds.cloud.tables import (
     HOURS_PER_MONTH,
     RESERVED_FACTOR,
-    SPOT_FACTOR,
     machines,
     prices,
     regions,
 )
 
-_FACTORS = np.array([1.0, RESERVED_FACTOR, SPOT_FACTOR])
+_FACTORS = np.array([1.0, RESERVED_FACTOR, 1.0])
+SPOT = names.PRICINGS.index("spot")
 
 
 def unit_prices(settings: Settings, columns: dict[str, Array], rows: slice) -> Floats:
@@ -47,7 +47,11 @@ def row_costs(settings: Settings, columns: dict[str, Array]) -> Floats:
     monthly = np.zeros(len(names.KINDS))
     monthly[names.VOLUME], monthly[names.SNAPSHOT] = item["gp3_volume"], item["snapshot"]
     monthly[names.BUCKET] = item["bucket"]
-    machine = unit_prices(settings, columns, rows) * _FACTORS[columns["pricing"][:, rows]]
+    pricing = columns["pricing"][:, rows]
+    machine = unit_prices(settings, columns, rows) * _FACTORS[pricing]
+    if (pricing == SPOT).any():
+        here = np.take_along_axis(columns["g.spot"], columns["slot"][:, rows].astype(np.int64), 1)
+        machine = np.where(pricing == SPOT, machine * here, machine)
     running = (state == names.RUNNING) | (state == names.ISOLATED)
     place = regions().price[columns["region"][:, rows]]
     fixed = hourly[kind] * place * count + monthly[kind] * place * gigabytes / HOURS_PER_MONTH

@@ -87,21 +87,22 @@ def _move_noise(after: State) -> None:
     ar1 = columns["h.s.ar1"] * keep
     if not after.mean_noise:
         services = np.arange(settings.s, dtype=np.uint32)[None, :]
-        u = noise.uniforms(
-            after.seeds[:, None], services, _CHANNEL, after.step, after.replica[:, None]
-        )
+        # Worlds that differ in what was done there only meet the same demand.
+        apart = after.apart
+        seeds, replica = after.seeds[:apart], after.replica[:apart]
+        u = noise.uniforms(seeds[:, None], services, _CHANNEL, after.step, replica[:, None])
         # Box and Muller: two uniforms make one normal number.
         normal = np.sqrt(-2.0 * np.log(u[0])) * np.cos(2.0 * np.pi * u[1])
-        ar1 = ar1 + np.sqrt(1.0 - keep * keep) * normal
+        together = (-1, apart, settings.s)
+        ar1 = (ar1.reshape(together) + np.sqrt(1.0 - keep * keep) * normal).reshape(ar1.shape)
         starts = u[2] < settings.params.bursts_per_day * settings.dt_h / 24.0
         if starts.any():
             # The height needs a normal number of its own only where a burst starts.
             at = np.nonzero(starts)
             v = noise.uniforms(
-                after.seeds[at[0]], services[0, at[1]], _BURST_HEIGHT, after.step,
-                after.replica[at[0]],
-            )  # fmt: skip
+                seeds[at[0]], services[0, at[1]], _BURST_HEIGHT, after.step, replica[at[0]]
+            )
             height = np.exp(BURST_SIGMA * np.sqrt(-2.0 * np.log(v[0])) * np.cos(2 * np.pi * v[1]))
-            burst[at] = burst[at] + BURST_MEDIAN * height
+            burst.reshape(together)[:, at[0], at[1]] += BURST_MEDIAN * height
     columns["h.s.ar1"] = ar1
     columns["h.s.burst"] = burst

@@ -90,7 +90,7 @@ def take(before: State, after: State, actions: Encoded) -> Taken:
         at = np.flatnonzero(kinds == kind)
         verdict[at] = rules.refusals(int(kind), sheet.at(at))
     kinds, sheet = _spell_out(kinds, sheet, verdict)
-    if shape[1] > 1:
+    if shape[1] > 1 and (world[1:] == world[:-1]).any():
         _clashes(kinds, sheet, verdict)
     bad = (verdict == 0) & (_draws(after, kinds, sheet) < _odds(before, kinds, sheet))
     works = (verdict == 0) & ~bad
@@ -274,7 +274,7 @@ def _resize(after: State, sheet: Sheet) -> None:
     cut = smaller & queue
     if cut.any():
         _cut(after, sheet.world[cut], sheet.row("service")[cut].astype(np.intp))
-    extra = ~queue
+    extra = sheet.target >= after.settings.pools
     if extra.any():
         _squeeze(after, sheet.at(extra), table.vcpu[old][extra] / table.vcpu[new][extra],
                  table.memory_gib[old][extra] / table.memory_gib[new][extra])  # fmt: skip
@@ -332,7 +332,12 @@ def _terminate(after: State, sheet: Sheet) -> None:
 
 
 def _mark(after: State, sheet: Sheet) -> None:
-    after.own("marked_at_step")[sheet.world, sheet.target] = sheet.step
+    """Tell the owner, who may object: then the row is protected from then on."""
+    objects = after.columns["h.objects"][sheet.world, sheet.target] > 0
+    marked = np.where(objects, -1, sheet.step)
+    after.own("marked_at_step")[sheet.world, sheet.target] = marked
+    if objects.any():
+        after.own("protected")[sheet.world[objects], sheet.target[objects]] = 1
 
 
 def _isolate(after: State, sheet: Sheet) -> None:
@@ -369,9 +374,13 @@ def _restore(after: State, sheet: Sheet) -> None:
     after.own("s.restore_wait_steps")[sheet.world, service] = 6
 
 
+def _free_disk(after: State, sheet: Sheet) -> None:
+    after.own("s.clean_wait_steps")[sheet.world, sheet.target - after.settings.pools] = 2
+
+
 def _failover(after: State, sheet: Sheet) -> None:
     service = sheet.target - after.settings.pools
-    after.own("s.failover_steps")[sheet.world, service] = 2
+    after.own("s.failover_steps")[sheet.world, service] = 1
     after.own("h.s.fault")[sheet.world, service] = 0.0
 
 
@@ -405,4 +414,5 @@ _EFFECTS: dict[int, Callable[[State, Sheet], None]] = {
     menu.FAILOVER: _failover, menu.RESERVE: _reserve, menu.AUTOSCALE: _autoscale,
     menu.DETECT: evidence.detect, menu.ANALYSE: evidence.analyse,
     menu.EVALUATE: evidence.evaluate, menu.REQUEST_METRICS: _ask_metrics, menu.FLAG: _ask_owner,
+    menu.FREE_DISK: _free_disk,
 }  # fmt: skip

@@ -176,7 +176,9 @@ def _looked(
 def _repaired(
     settings: Settings, tracks: list[Track], old: CloudInventory, new: CloudInventory
 ) -> list[Track]:
-    """Rollbacks and restored backups that became effective."""
+    """Rollbacks, restored backups and more room on a disk that became effective."""
+    cleaned = old.public["s.clean_wait_steps"][0] == 1
+    roomier = new.public["s.disk_room"][0] > old.public["s.disk_room"][0]
     rolled = old.public["s.rollback_wait_steps"][0] == 1
     restored = (old.public["s.restore_wait_steps"][0] == 1) & (old.public["s.db_isolated"][0] > 0)
     for service in range(settings.s):
@@ -184,7 +186,9 @@ def _repaired(
             causes = (names.LEAK, names.BAD_DEPLOY)
             tracks[service] = cured(tracks[service], causes, new.step - 1)
         if restored[service]:
-            tracks[service] = cured(tracks[service], (names.CORRUPTION, names.DISK_FULL))
+            tracks[service] = cured(tracks[service], (names.CORRUPTION,))
+        if cleaned[service] or roomier[service]:
+            tracks[service] = cured(tracks[service], (names.DISK_FULL,))
     return tracks
 
 

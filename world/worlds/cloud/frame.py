@@ -77,7 +77,7 @@ def frame(view: CloudInventory, needs: Needs, before: Frame | None) -> Frame:
     tau[:pools] = np.repeat(settings.per_service("tau_ms") * 1e-3 * factor, g)
     tau[pools:] = settings.per_service("tau_db_ms") * 1e-3
     capacity = count[0] * sizes.vcpu[0] * sizes.speed[0] / tau
-    load = np.concatenate([share[0].ravel(), solve._calls(settings)])
+    load = np.concatenate([share[0].ravel(), solve.database_calls(state)[0]])
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.where(capacity > 0, load / capacity, 0.0)
     rest = _rest(state, before)
@@ -107,7 +107,7 @@ def _rest(state: State, before: Frame | None) -> Rest:
                 old[name][:, rows], new[name][:, rows], equal_nan=new[name].dtype.kind == "f"
             )
             for name in (*_STATIC, "h.cpu_percent")
-        )
+        ) and np.array_equal(old["g.spot"], new["g.spot"])
         if same:
             return before.rest
     return Rest(*static_cost(state), energy.static_kilowatts(state))
@@ -171,7 +171,7 @@ def echo(at: Frame, busy: Floats, spread: Floats, slow: Floats, crowded: Array) 
     )  # fmt: skip
     mean = wait.mean_s + seconds
     var = wait.variance_s2 + cv2 * seconds * seconds
-    calls = solve._calls(settings)
+    calls = solve.database_calls(at.state)[0]
     shape = (len(POINTS), settings.s, settings.regions)
     total = mean[:, :pools].reshape(shape) + (calls * mean[:, pools:])[:, :, None]
     variance = var[:, :pools].reshape(shape) + (calls * var[:, pools:])[:, :, None]

@@ -18,7 +18,7 @@ from world.worlds.cloud import schema as names
 from world.worlds.cloud.archetypes import ARCHETYPES, BY_NAME, Archetype
 from world.worlds.cloud.settings import Settings
 from world.worlds.cloud.state import Array, Floats
-from world.worlds.cloud.tables import machines, region_code, regions
+from world.worlds.cloud.tables import SPOT_FACTOR, machines, region_code, regions
 from world.worlds.finops.tables import size_codes
 
 _SHARES = {"waste": 0.27}
@@ -26,6 +26,12 @@ _UNKNOWN_USE_FRACTION = 0.15
 """Rows whose use nobody measures until somebody asks; assumed."""
 _UNKNOWN_AGE_FRACTION = 0.04
 """Rows without a creation time. Source: cloud-nuke issues 480 and 1153 report that they exist."""
+DATABASE_SET, BATCH_SET, CACHE_SET = (20.0, 40.0), (14.0, 22.0), (20.0, 45.0)
+"""Memory that a database's or a cache's working set takes at the start, percent; assumed."""
+OBJECTS_NEEDED, OBJECTS_OTHER = 0.9, 0.03
+"""Odds that an owner objects to a mark on what is needed, and on what is not; assumed."""
+DISK_SHARE = (0.4, 0.7)
+"""Share of a database's disk that its data take at the start; assumed."""
 QUOTA_HOME, QUOTA_AWAY, QUOTA_DATABASE = 2.0, 1.4, 4.0
 """Capacity that the provider allows, over the fleet at the start; assumed."""
 
@@ -130,6 +136,7 @@ def generate(settings: Settings, seeds: NDArray[np.uint64]) -> dict[str, Array]:
         ("s.alert_step", -1), ("s.autoscale_target", 0.65), ("s.anomaly", np.nan),
         ("s.own_fault", np.nan), ("h.s.spike", 1), ("h.s.slow", 1), ("h.s.db_slow", 1),
         ("h.g.price", 1), ("h.g.ci", 1), ("h.g.up", 1), ("w.last_kinds", -1), ("weight", 0),
+        ("g.spot", SPOT_FACTOR), ("s.disk_room", 1), ("h.s.corrupt_step", -1),
         ("h.s.cut_at_step", -1000), ("h.i.service", -1), ("h.i.victim", -1), ("h.i.row", -1),
         ("h.i.slot", -1),        ("h.i.known_step", -1), ("h.i.cured_step", -1),
     ):  # fmt: skip
@@ -140,6 +147,8 @@ def generate(settings: Settings, seeds: NDArray[np.uint64]) -> dict[str, Array]:
     _services(settings, seeds, columns)
     _extras(settings, seeds, columns)
     _knowledge(settings, seeds, columns)
+    _working_sets(settings, seeds, columns)
+    _objections(settings, seeds, columns)
     return columns
 
 
@@ -156,7 +165,8 @@ def _places(settings: Settings, seeds: NDArray[np.uint64], columns: dict[str, Ar
     u = _draws(seeds, np.arange(settings.regions, dtype=np.uint32), "stockout")[0]
     columns["h.g.stockout"][...] = 0.06 * params.fail_scale * u * u
     hour = _draws(seeds, np.zeros(1, dtype=np.uint32), "start")
-    columns["w.start_hour_utc"][...] = np.floor(hour[0] * 24.0)
+    start = params.start_hour_utc
+    columns["w.start_hour_utc"][...] = np.floor(hour[0] * 24.0) if start is None else start
     columns["h.w.day"][...] = np.floor(hour[1] * 7.0)
 
 
@@ -232,9 +242,14 @@ def _extras(settings: Settings, seeds: NDArray[np.uint64], columns: dict[str, Ar
     columns["h.archetype"][:, block] = sort
     columns["kind"][:, block] = _numbers(lambda a: a.kind)[sort]
     columns["size"][:, block] = choice("sizes", u[0])
-    columns["slot"][:, block] = np.floor(settings.regions * u[1] ** 2)
-    columns["count"][:, block] = np.floor(between("count", u[2]) + 0.5)
-    columns["size_gb"][:, block] = between("gigabytes", u[3])
+    # Idle machines stand where the work is; the rest is spread more evenly.
+    idle = _numbers(lambda a: a.role == "waste" and a.kind in (names.COMPUTE, names.GPU))[sort] > 0
+    columns["slot"][:, block] = np.floor(settings.regions * u[1] ** np.where(idle, 6.0, 2.0))
+    size = _skew(settings, seeds, sort)
+    wasted = _numbers(lambda a: a.role == "waste")[sort] > 0
+    count = np.floor(between("count", u[2]) * np.where(wasted, size, 1.0) + 0.5)
+    columns["count"][:, block] = np.maximum(count, _range("count")[0][sort])
+    columns["size_gb"][:, block] = between("gigabytes", u[3]) * size
     columns["h.cpu_percent"][:, block] = between("cpu", v[0])
     columns["h.peak_cpu_percent"][:, block] = between("peak", v[1])
     columns["h.memory_percent"][:, block] = between("memory", v[2])
@@ -272,6 +287,21 @@ def _extras(settings: Settings, seeds: NDArray[np.uint64], columns: dict[str, Ar
     columns["needed_by"][:, block] = np.where(needed, hangs, columns["needed_by"][:, block])
 
 
+def _skew(settings: Settings, seeds: NDArray[np.uint64], sort: NDArray[np.int64]) -> Floats:
+    """Factors of mean 1 on the sizes of waste and look-alikes, float64 [B, extras].
+
+    Stored look-alikes have them too, so that a large volume is not waste for being large.
+    """
+    sigma = settings.params.waste_skew
+    factor = np.ones(sort.shape)
+    if sigma > 0.0:
+        u = _draws(seeds, np.arange(settings.extras, dtype=np.uint32), "skew")
+        normal = np.sqrt(-2.0 * np.log(u[0])) * np.cos(2.0 * np.pi * u[1])
+        skewed = _numbers(lambda a: a.role != "ordinary" and not a.oversized)[sort] > 0
+        factor = np.where(skewed, np.exp(sigma * normal - 0.5 * sigma * sigma), factor)
+    return factor
+
+
 def _knowledge(settings: Settings, seeds: NDArray[np.uint64], columns: dict[str, Array]) -> None:
     """What is known of each row at the start."""
     params = settings.params
@@ -296,6 +326,30 @@ def _knowledge(settings: Settings, seeds: NDArray[np.uint64], columns: dict[str,
     columns["region"][...] = np.take_along_axis(
         columns["g.region"], columns["slot"].astype(np.int64), axis=1
     )
+
+
+def _objections(settings: Settings, seeds: NDArray[np.uint64], columns: dict[str, Array]) -> None:
+    """Whose owners object to a mark: nearly all of what is needed, and a few others."""
+    rows = np.arange(settings.tiers, settings.rows, dtype=np.uint32)
+    u = _draws(seeds, rows, "objection")[0]
+    block = slice(settings.tiers, settings.rows)
+    needed = columns["h.essential"][:, block] > 0
+    columns["h.objects"][:, block] = u < np.where(needed, OBJECTS_NEEDED, OBJECTS_OTHER)
+
+
+def _working_sets(settings: Settings, seeds: NDArray[np.uint64], columns: dict[str, Array]) -> None:
+    """What the memory and the disks of databases and caches hold; every instance holds it all."""
+    rows = np.arange(settings.pools, settings.tiers, dtype=np.uint32)
+    u = _draws(seeds, rows, "working_set")[0]
+    s = settings.s
+    low = np.where(settings.batch, BATCH_SET[0], DATABASE_SET[0])
+    high = np.where(settings.batch, BATCH_SET[1], DATABASE_SET[1])
+    caches = slice(settings.queues + s, settings.tiers)
+    for name in ("memory_percent", "h.memory_percent"):
+        columns[name][:, settings.pools : settings.queues] = low + (high - low) * u[:, :s]
+        columns[name][:, caches] = CACHE_SET[0] + (CACHE_SET[1] - CACHE_SET[0]) * u[:, 2 * s :]
+    full = _draws(seeds, np.arange(s, dtype=np.uint32), "disk")[0]
+    columns["h.s.disk_base"][...] = DISK_SHARE[0] + (DISK_SHARE[1] - DISK_SHARE[0]) * full
 
 
 def fleets(settings: Settings, columns: dict[str, Array], scale: Floats) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from world.actions import Action
-from world.worlds.cloud import menu, rules
+from world.worlds.cloud import menu, rules, solve
 from world.worlds.cloud import schema as names
 from world.worlds.cloud.reading import Reading
 from world.worlds.cloud.state import Measured
@@ -32,6 +32,8 @@ def hazards(action: Action, reading: Reading, inventory: CloudInventory) -> tupl
             return (f"{action.kind} on {action.target}: {dark}",)
     if reading.kind in _REMOVALS and reading.target >= inventory.settings.tiers:
         return _removal(action, reading, inventory)
+    if reading.kind == menu.RESTART:
+        return _alone(action, reading, inventory)
     if reading.kind in (menu.SCALE_DOWN, menu.RESIZE, menu.REBALANCE):
         return _overload(action, reading, inventory)
     if reading.kind == menu.RESTORE:
@@ -61,8 +63,20 @@ def _removal(action: Action, reading: Reading, inventory: CloudInventory) -> tup
     return tuple(found)
 
 
+def _alone(action: Action, reading: Reading, inventory: CloudInventory) -> tuple[str, ...]:
+    """A restart of a service that has one instance only."""
+    settings = inventory.settings
+    rows = reading.target * settings.regions + np.arange(settings.regions)
+    held = float(np.add.reduce(inventory.public["count"][0, rows]))
+    if held >= 2 or settings.services[reading.target].batch:
+        return ()
+    return (f"{action.kind} takes the only instance of {action.target} away for a step",)
+
+
 def _overload(action: Action, reading: Reading, inventory: CloudInventory) -> tuple[str, ...]:
     settings, cells, row = inventory.settings, inventory.public, reading.target
+    if reading.kind == menu.RESIZE and settings.queues <= row < settings.tiers:
+        return _missed(action, reading, inventory)
     if reading.kind == menu.RESIZE and row >= settings.queues:
         return _squeezed(action, reading, inventory)
     busy = inventory.measured[Measured(settings).busy]
@@ -91,6 +105,26 @@ def _overload(action: Action, reading: Reading, inventory: CloudInventory) -> tu
     if after > max(OVERLOAD_FROM, load):
         return (
             f"{action.kind} on {action.target} would raise its utilisation from "
+            f"{100 * load:.0f} % to {100 * after:.0f} %",
+        )
+    return ()
+
+
+def _missed(action: Action, reading: Reading, inventory: CloudInventory) -> tuple[str, ...]:
+    """Calls that a smaller cache sends on to a database which cannot carry them."""
+    settings, cells = inventory.settings, inventory.public
+    service = int(cells["service"][0, reading.target])
+    if reading.target < settings.queues + settings.s or settings.services[service].batch:
+        return ()
+    load = float(inventory.measured[Measured(settings).busy][settings.pools + service])
+    if np.isnan(load):
+        return (f"{action.kind} on {action.target} while its database's load is not known",)
+    old, new = int(cells["size"][0, reading.target]), int(reading.params[0])
+    calls = solve.calls_by_size(settings, np.array([old, new]), service)
+    after = load * float(calls[1]) / max(float(calls[0]), 1e-9)
+    if after > max(OVERLOAD_FROM, load):
+        return (
+            f"{action.kind} on {action.target} would raise its database's utilisation from "
             f"{100 * load:.0f} % to {100 * after:.0f} %",
         )
     return ()

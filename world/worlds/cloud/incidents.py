@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from world import noise
+from world.worlds.cloud import disk
 from world.worlds.cloud import schema as names
 from world.worlds.cloud.settings import Settings
 from world.worlds.cloud.state import Array, Floats, Measured, State
@@ -165,12 +166,18 @@ def _switch(after: State, world: Array, at: Array, on: bool) -> None:
 
     put(names.SPIKE, "h.s.spike", service, 1.2 + 0.5 * severity, 1.0)
     put(names.LEAK, "h.s.leak_per_h", service, 0.15 + 0.35 * severity, 0.0)
+    if on:
+        # The release that leaks starts fresh processes: memory fills from its base.
+        put(names.LEAK, "h.s.memory_age_h", service, np.zeros_like(severity), 0.0)
     put(names.BAD_DEPLOY, "h.s.slow", service, 1.3 + 0.5 * severity, 1.0)
     put(names.DB_SATURATION, "h.s.db_slow", service, 1.7 + 0.8 * severity, 1.0)
     put(names.NETWORK, "h.g.rtt_ms", slot, 40.0 + 80.0 * severity, 0.0)
     put(names.FAILURE, "h.s.fault", service, 0.2 + 0.6 * severity, 0.0)
-    for code in (names.CORRUPTION, names.DISK_FULL):
-        put(code, "h.s.corrupt", service, 0.05 + 0.25 * severity, 0.0)
+    put(names.CORRUPTION, "h.s.corrupt", service, 0.05 + 0.25 * severity, 0.0)
+    put(names.CORRUPTION, "h.s.corrupt_step", service, np.full_like(severity, after.step), -1.0)
+    put(names.DISK_FULL, "h.s.write_fail", service, 0.05 + 0.25 * severity, 0.0)
+    junk = disk.junk_that_fills(columns, severity, world, np.maximum(service, 0))
+    put(names.DISK_FULL, "h.s.disk_junk", service, junk, 0.0)
     put(names.OUTAGE, "h.g.up", slot, np.zeros_like(severity), 1.0)
     put(names.PRICE_HIKE, "h.g.price", slot, 1.1 + 0.2 * severity, 1.0)
     put(names.CI_SPIKE, "h.g.ci", slot, 1.2 + 0.5 * severity, 1.0)
@@ -233,9 +240,10 @@ def settle(after: State, measured: Floats) -> None:
     for code, name, value in (
         (names.LEAK, "h.s.leak_per_h", 0.0), (names.BAD_DEPLOY, "h.s.slow", 1.0),
         (names.FAILURE, "h.s.fault", 0.0), (names.CORRUPTION, "h.s.corrupt", 0.0),
-        (names.DISK_FULL, "h.s.corrupt", 0.0), (names.FIGHT, "h.s.fight", 0.0),
+        (names.FIGHT, "h.s.fight", 0.0),
     ):  # fmt: skip
         normal |= (cause == code) & (columns[name][world, service] == value)
+    normal |= (cause == names.DISK_FULL) & (disk.used(columns)[world, service] < 1.0)
     stopped = columns["state"][world, row] != names.RUNNING
     normal |= (cause == names.BREACH) & stopped
     where = Measured(settings)

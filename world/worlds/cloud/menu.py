@@ -84,7 +84,8 @@ KINDS: Final[tuple[Kind, ...]] = (
            ParamSpec("with_data", (False, True), False)), 3, 0.05, destructive=True),
     _kind("terminate", "row", "Remove a resource for good", "its cost and watts end; its data are "
           "gone unless a snapshot was taken", (), 1, 0.02, destructive=True),
-    _kind("mark", "row", "Mark a resource for removal", "tells the owner; the grace period runs"),
+    _kind("mark", "row", "Mark a resource for removal", "tells the owner, who may object, which "
+          "protects it; else the grace period runs"),
     _kind("unmark", "row", "Take a mark back", "the grace period ends"),
     _kind("stop", "row", "Stop a machine", "no machine cost, no watts; disks stay", (), 1, 0.01,
           destructive=True),
@@ -107,8 +108,9 @@ KINDS: Final[tuple[Kind, ...]] = (
           "stops harm that spreads from it; one machine, or one instance of a database", (), 0, 0.0,
           destructive=True),
     _kind("restore_backup", "row", "Restore a database from its backup",
-          "clean data after 6 steps if the corrupt instance is isolated; the writes since are "
-          "lost", (), 6, 0.05, 20.0, destructive=True),
+          "clean data after 6 steps if the corrupt instance is isolated; the writes since the "
+          "last full hour with clean data are lost, at $1 per million", (), 6, 0.05, 20.0,
+          destructive=True),
     _kind("failover_db", "row", "Fail a database over", "clears a failing primary; half of its "
           "capacity and 5 % errors for a step", (), 1, 0.02, destructive=True),
     _kind("buy_reserved", "row", "Reserve instances for a year",
@@ -129,12 +131,15 @@ KINDS: Final[tuple[Kind, ...]] = (
     _kind("request_metrics", "row", "Ask for a resource's use", "known after 1 step", (), 1),
     _kind("flag_for_owner", "row", "Ask the owner whether it is needed", "known after 2 steps", (),
           2),
+    _kind("free_disk", "row", "Clean a database's disk", "deletes its logs and temporary files; "
+          "a full disk takes writes again after 2 steps", (), 2, 0.02, 1.0),
 )  # fmt: skip
 
 (
     NOP, SCALE_UP, SCALE_DOWN, RESIZE, OPTIMIZE_ENERGY, MIGRATE, TERMINATE, MARK, UNMARK, STOP,
     START, SNAPSHOT, DETACH, ATTACH, RESTART, ROLLBACK, REBALANCE, ISOLATE, RESTORE, FAILOVER,
     RESERVE, AUTOSCALE, DETECT, ANALYSE, EVALUATE, CRISIS, REQUEST_METRICS, FLAG,
+    FREE_DISK,
 ) = range(len(KINDS))  # fmt: skip
 
 TEMPLATES: Final = tuple(kind.template for kind in KINDS)

@@ -18,8 +18,11 @@ from world.worlds.cloud.state import State
 from world.worlds.cloud.view import ids_of
 
 _LIFECYCLE = frozenset(
-    {menu.TERMINATE, menu.STOP, menu.START, menu.SNAPSHOT, menu.DETACH, menu.ATTACH}
-)
+    {
+        menu.TERMINATE, menu.STOP, menu.START, menu.SNAPSHOT, menu.DETACH, menu.ATTACH,
+        menu.MIGRATE,
+    }
+)  # fmt: skip
 """Kinds whose failure shows only in that the object stays as it was."""
 
 
@@ -110,6 +113,8 @@ def _effect(before: State, after: State, reading: Reading) -> str:
     if kind == menu.MIGRATE:
         moving = new["s.move_count"][0, target]
         return f"{moving:.0f} instances move in {new['s.move_wait_steps'][0, target]} steps"
+    if kind == menu.MARK and new["protected"][0, target]:
+        return "its owner objects: it is protected from now on"
     if kind == menu.EVALUATE:
         return f"suspicion {new['suspicion'][0, target]:.2f}"
     if kind in (menu.DETECT, menu.ANALYSE, menu.CRISIS):

@@ -44,6 +44,24 @@ class Rest(NamedTuple):
     kilowatts: Floats
 
 
+class Begin(NamedTuple):
+    """Where the plans of a projection start.
+
+    Attributes:
+        worlds: Believed worlds; every plan has a copy of each.
+        columns: The columns of all copies from which `rest` was worked out.
+        whole: What all rows contribute in the first world.
+        held: What the rows that are held contribute there.
+        rest: What all rows contribute in every copy.
+    """
+
+    worlds: int
+    columns: dict[str, Array]
+    whole: Rest
+    held: Rest
+    rest: Rest
+
+
 @dataclass(slots=True)
 class Believed(State):
     """K imagined worlds with the observation that they were made from.
@@ -60,35 +78,55 @@ class Overlay(State):
     """Imagined worlds without most of their rows.
 
     Attributes:
-        whole: What all rows contributed at the start.
-        held: What the rows that are held here contributed at the start.
+        begin: Where all plans start.
     """
 
-    whole: Rest | None = None
-    held: Rest | None = None
+    begin: Begin | None = None
+
+    @property
+    def apart(self) -> int:
+        """How many worlds, from the first on, have noise of their own; the others repeat it."""
+        return self.batch if self.begin is None else self.begin.worlds
 
     def follow(self) -> Overlay:
         """The next state, sharing every column."""
         return Overlay(
             self.settings, self.seeds, self.replica, self.step, dict(self.columns), self.extras,
-            self.mean_noise, self.ids, memory=self.memory, whole=self.whole, held=self.held,
+            self.mean_noise, self.ids, memory=self.memory, begin=self.begin,
         )  # fmt: skip
 
     def recall(self, name: str, sources: tuple[Any, ...], make: Callable[[], T]) -> T:
         """A derived value; cost, waste and watts include the rows that are not held."""
-        whole, held = self.whole, self.held
-        if whole is None or held is None or name not in ("static_cost", "static_kilowatts"):
+        begin = self.begin
+        if begin is None or name not in ("static_cost", "static_kilowatts"):
             return super(Overlay, self).recall(name, sources, make)
 
         def total() -> Any:
-            # What the rows held here have changed by; exactly nothing where none was touched.
-            made: Any = make()
-            if name == "static_kilowatts":
-                return whole.kilowatts + (made - held.kilowatts)
-            return whole.cost + (made[0] - held.cost), whole.waste + (made[1] - held.waste)
+            rest = self._rest(begin)
+            return rest.kilowatts if name == "static_kilowatts" else (rest.cost, rest.waste)
 
-        value: T = super(Overlay, self).recall(name, sources, total)
-        return value
+        found: T = super(Overlay, self).recall(name, sources, total)
+        return found
+
+    def _rest(self, begin: Begin) -> Rest:
+        """What all rows contribute now: only worlds whose rows have changed are added up anew."""
+        columns, queues = self.columns, self.settings.queues
+        moved = [name for name, column in begin.columns.items() if columns[name] is not column]
+
+        def make() -> Rest:
+            changed = np.zeros(self.batch, dtype=np.bool_)
+            for name in moved:
+                first = queues if name in _ROW_COLUMNS else 0
+                changed |= _differ(columns[name][:, first:], begin.columns[name][:, first:])
+            if not changed.any():
+                return begin.rest
+            at = np.flatnonzero(changed)
+            made = _since(begin.whole, begin.held, _rest(_some(self, at)))
+            cost, waste, kilowatts = (part.copy() for part in begin.rest)
+            cost[at], waste[at], kilowatts[at] = made
+            return Rest(cost, waste, kilowatts)
+
+        return super(Overlay, self).recall("rest", tuple(columns[name] for name in moved), make)
 
 
 def rows_in_question(state: State, targets: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -143,17 +181,65 @@ def overlay(state: State, extras: NDArray[np.intp], plans: int) -> tuple[Overlay
         settings, np.tile(state.seeds, plans), np.tile(state.replica, plans), state.step, columns,
         mean_noise=state.mean_noise,
     )  # fmt: skip
-    whole = state.recall("whole", (state.extras,), lambda: _rest(state.rows(np.array([0]))))
-    first = dataclasses.replace(
-        thin, seeds=thin.seeds[:1], replica=thin.replica[:1], memory={},
-        columns={name: column[:1] for name, column in columns.items()},
-    )  # fmt: skip
-    thin.whole, thin.held = whole, _rest(first)
+    thin.begin = _begin(state, thin, plans)
     return thin, place
+
+
+def _begin(state: State, thin: State, plans: int) -> Begin:
+    whole = state.recall("whole", (state.extras,), lambda: _rest(state.rows(np.array([0]))))
+    held = _rest(_some(thin, slice(0, 1)))
+    first = _some(thin, slice(0, state.batch))
+    each = _since(whole, held, _rest(first))
+    columns = {name: thin.columns[name] for name in first.columns}
+    tiled = Rest(
+        np.tile(each.cost, plans), np.tile(each.waste, plans), np.tile(each.kilowatts, (plans, 1))
+    )
+    return Begin(state.batch, columns, whole, held, tiled)
+
+
+class _Read(dict[str, Array]):
+    """Columns of some worlds, each taken when it is first read; what it holds was read."""
+
+    def __init__(self, columns: dict[str, Array], at: Array | slice) -> None:
+        super().__init__()
+        self._columns = columns
+        self._at = at
+
+    def __missing__(self, name: str) -> Array:
+        part: Array = self._columns[name][self._at]
+        self[name] = part
+        return part
+
+
+def _some(state: State, at: Array | slice) -> State:
+    """Some worlds of a batch, to be read only."""
+    return State(
+        state.settings, state.seeds[at], state.replica[at], state.step, _Read(state.columns, at),
+        mean_noise=state.mean_noise,
+    )  # fmt: skip
+
+
+def _since(whole: Rest, held: Rest, made: Rest) -> Rest:
+    """What all rows contribute where the held ones make so much of it."""
+    # What the rows held have changed by; exactly nothing where none was touched.
+    return Rest(
+        whole.cost + (made.cost - held.cost),
+        whole.waste + (made.waste - held.waste),
+        whole.kilowatts + (made.kilowatts - held.kilowatts),
+    )
 
 
 def _rest(state: State) -> Rest:
     return Rest(*static_cost(state), static_kilowatts(state))
+
+
+def _differ(now: Array, before: Array) -> Array:
+    """Which worlds differ in a column, bool [B]; unknown is the same as unknown."""
+    other: Array = now != before
+    if now.dtype.kind == "f":
+        other &= (now == now) | (before == before)
+    worlds: Array = np.logical_or.reduce(other, axis=1)
+    return worlds
 
 
 def _moved(rows: Array, place: NDArray[np.intp]) -> Array:
@@ -164,6 +250,9 @@ def _moved(rows: Array, place: NDArray[np.intp]) -> Array:
 
 
 def _tiled(part: Array, worlds: int, plans: int) -> Array:
+    width = part.shape[1]
     if part.shape[0] == 1 or part.strides[0] == 0:
-        return np.broadcast_to(part[:1], (worlds * plans, part.shape[1]))
-    return np.tile(part, (plans, 1))
+        return np.broadcast_to(part[:1], (worlds * plans, width))
+    copies = np.empty((plans, worlds, width), dtype=part.dtype)
+    copies[...] = part
+    return copies.reshape(worlds * plans, width)

@@ -49,62 +49,55 @@ class Variants:
     Attributes:
         cause: Code of `schema.CAUSES`; `HEALTHY` first.
         severity: 0–1.
-        fresh: Whether a leak starts from fresh processes instead of old ones.
         prior: Odds given that an incident has its root here; 0 for "nothing is wrong".
         spike: Factor on demand.
         slow: Factor on the CPU time of a request.
         db_slow: Factor on the CPU time of a database call.
         fault: Requests that fail at the root, fraction.
         corrupt: Requests that hit corrupt data, fraction.
+        write_fail: Requests that fail because the disk is full, fraction.
         leak_per_h: Memory leak, fraction of memory per hour.
     """
 
     cause: NDArray[np.int64]
     severity: Floats
-    fresh: NDArray[np.bool_]
     prior: Floats
     spike: Floats
     slow: Floats
     db_slow: Floats
     fault: Floats
     corrupt: Floats
+    write_fail: Floats
     leak_per_h: Floats
 
 
 @cache
 def variants() -> Variants:
     """The one table of hypotheses."""
-    rows: list[tuple[int, float, bool, float]] = [(names.HEALTHY, 0.0, False, 0.0)]
+    rows: list[tuple[int, float, float]] = [(names.HEALTHY, 0.0, 0.0)]
     total = sum(float(SHARE[code]) for code in (*GRADED, *UNGRADED))
     for code in GRADED:
-        ages = (False, True) if code == names.LEAK else (False,)
         n = _FINER.get(code, GRID)
-        rows += [
-            (code, (at + 0.5) / n, fresh, float(SHARE[code]) / total / n / len(ages))
-            for fresh in ages
-            for at in range(n)
-        ]
-    rows += [(code, 0.5, False, float(SHARE[code]) / total) for code in UNGRADED]
+        rows += [(code, (at + 0.5) / n, float(SHARE[code]) / total / n) for at in range(n)]
+    rows += [(code, 0.5, float(SHARE[code]) / total) for code in UNGRADED]
     cause = np.array([row[0] for row in rows])
     severity = np.array([row[1] for row in rows])
-    fresh = np.array([row[2] for row in rows])
-    prior = np.array([row[3] for row in rows])
+    prior = np.array([row[2] for row in rows])
 
     def when(code: int | tuple[int, ...], value: Floats, normal: float) -> Floats:
         chosen: Floats = np.where(np.isin(cause, code), value, normal)
         return chosen
 
-    spoilt = (names.CORRUPTION, names.DISK_FULL)
     return Variants(
         cause=cause,
         severity=severity,
-        fresh=fresh,
         prior=prior,
         spike=when(names.SPIKE, 1.2 + 0.5 * severity, 1.0),
         slow=when(names.BAD_DEPLOY, 1.3 + 0.5 * severity, 1.0),
         db_slow=when(names.DB_SATURATION, 1.7 + 0.8 * severity, 1.0),
         fault=when(names.FAILURE, 0.2 + 0.6 * severity, 0.0),
-        corrupt=when(spoilt, 0.05 + 0.25 * severity, 0.0),
+        corrupt=when(names.CORRUPTION, 0.05 + 0.25 * severity, 0.0),
+        write_fail=when(names.DISK_FULL, 0.05 + 0.25 * severity, 0.0),
         leak_per_h=when(names.LEAK, 0.15 + 0.35 * severity, 0.0),
     )
 

@@ -45,6 +45,16 @@ _NOTHING: Values = (0.0, 0.0, 0.0)
 
 def read(action: Action, inventory: CloudInventory) -> Reading:
     """Read one action against a view. Never raises; a fault says what is wrong."""
+    known: dict[Action, Reading] = inventory.kept.setdefault("readings", {})
+    found = known.get(action)
+    if found is None:
+        found = _read(action, inventory)
+        if not found.fault:
+            known[action] = found
+    return found
+
+
+def _read(action: Action, inventory: CloudInventory) -> Reading:
     kind = menu.CODES.get(menu.ALIASES.get(action.kind, action.kind), -1)
     if kind < 0:
         kinds = ", ".join(menu.CODES)

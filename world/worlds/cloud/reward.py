@@ -12,6 +12,7 @@ import numpy as np
 
 from world.model import Encoded
 from world.worlds.cloud import menu
+from world.worlds.cloud.batch_work import MOST_BUSY
 from world.worlds.cloud.cost import unit_prices
 from world.worlds.cloud.settings import CARBON, COST
 from world.worlds.cloud.state import NOW, Array, Floats, Measured, State
@@ -42,7 +43,7 @@ def judge(before: State, after: State) -> dict[str, Array]:
     carbon = measured[:, 2] < targets[CARBON]
     on_time: Array = np.ones(after.batch, dtype=np.bool_)
     if settings.batch_index.size:
-        late = columns["s.backlog_hours"] > settings.per_service("deadline_h")
+        late = columns["s.due_hours"] > settings.per_service("deadline_h")
         on_time = ~np.any(late & quiet, axis=-1)
     essential = columns["h.w.unavailable"][:, 0] == 0
     both = latency & errors & cost & carbon & on_time & essential
@@ -78,7 +79,7 @@ def unfinished_work_usd(state: State) -> Floats:
         return np.zeros(state.batch)
     mean = columns["h.s.base_rps"][:, index] * settings.per_service("tau_ms")[index] * 1e-3
     total: Floats = np.add.reduce(columns["s.backlog_hours"][:, index] * mean, axis=-1)
-    return total * USD_PER_VCPU_HOUR
+    return total * (USD_PER_VCPU_HOUR / MOST_BUSY)
 
 
 def nothing(state: State) -> Encoded:

@@ -70,6 +70,7 @@ class Refusal(IntEnum):
     ALL_ZERO = 32
     RESERVED = 33
     OTHER_SIZE = 34
+    RESIDENCY = 35
 
 
 TEXTS: Mapping[Refusal, str] = {
@@ -106,6 +107,7 @@ TEXTS: Mapping[Refusal, str] = {
     Refusal.MEMORY: "the working set does not fit the new size",
     Refusal.RESERVED: "instances here are reserved for their size",
     Refusal.OTHER_SIZE: "the service's pool there has another machine size: resize one first",
+    Refusal.RESIDENCY: "its personal data may not leave the jurisdiction of the home region",
     Refusal.ALL_ZERO: "no pool of the service would get traffic",
 }
 
@@ -364,15 +366,21 @@ def _restore(sheet: Sheet, verdict: _Verdict) -> None:
     verdict.deny(sheet.row("suspicion") <= ISOLATE_ABOVE, Refusal.EVIDENCE)
 
 
+def _free_disk(sheet: Sheet, verdict: _Verdict) -> None:
+    service = _database(sheet, verdict)
+    verdict.deny(sheet.service("s.clean_wait_steps", service) > 0, Refusal.BUSY)
+
+
 def _failover(sheet: Sheet, verdict: _Verdict) -> None:
     service = _database(sheet, verdict)
-    verdict.deny(sheet.service("s.failover_steps", service) > 0, Refusal.BUSY)
+    verdict.deny(sheet.service("s.failover_steps", service) > 1, Refusal.BUSY)
 
 
 def _restart(sheet: Sheet, verdict: _Verdict) -> None:
     pools: Floats = np.add.reduce(sheet.pools("count", sheet.target), axis=-1)
-    busy: Array = np.any(sheet.pools("restart_wait_steps", sheet.target) > 0, axis=-1)
-    verdict.deny(pools < 2, Refusal.LAST)
+    verdict.deny(pools <= 0, Refusal.NOT_RUNNING)
+    # What was restarted in the last step is back in this one.
+    busy: Array = np.any(sheet.pools("restart_wait_steps", sheet.target) > 1, axis=-1)
     verdict.deny(busy, Refusal.BUSY)
 
 
@@ -411,6 +419,8 @@ def _migrate(sheet: Sheet, verdict: _Verdict) -> None:
     inside = (target >= 0) & (target < sheet.settings.regions)
     verdict.deny(~inside, Refusal.REGION)
     slot = np.where(inside, target, 0)
+    region = sheet.columns["g.region"][sheet.world, slot].astype(np.intp)
+    verdict.deny(~sheet.settings.allowed[sheet.target, region], Refusal.RESIDENCY)
     verdict.deny(sheet.service("s.move_to") >= 0, Refusal.BUSY)
     pick = np.arange(len(slot))
     source = move_source(sheet)
@@ -495,7 +505,7 @@ _REMEDY = np.full(len(names.CAUSES) + 1, menu.SCALE_UP)
 for _cause, _kind in (
     (names.LEAK, menu.ROLLBACK), (names.BAD_DEPLOY, menu.ROLLBACK),
     (names.FAILURE, menu.RESTART), (names.CORRUPTION, menu.RESTORE),
-    (names.DISK_FULL, menu.RESTORE), (names.FIGHT, menu.AUTOSCALE),
+    (names.DISK_FULL, menu.FREE_DISK), (names.FIGHT, menu.AUTOSCALE),
     (names.BLIND, menu.DETECT), (names.BREACH, menu.DETECT),
 ):  # fmt: skip
     _REMEDY[_cause] = _kind
@@ -515,7 +525,7 @@ def crisis_parts(sheet: Sheet, cause: NDArray[np.intp]) -> tuple[NDArray[np.int6
     database = settings.pools + sheet.target
     scaled = np.where(cause == names.DB_SATURATION, database, pool)
     target = np.where(kinds == menu.SCALE_UP, scaled, sheet.target)
-    target = np.where(kinds == menu.RESTORE, database, target)
+    target = np.where((kinds == menu.RESTORE) | (kinds == menu.FREE_DISK), database, target)
     params = np.zeros_like(sheet.params)
     params[:, 0] = np.where(kinds == menu.SCALE_UP, CRISIS_FRACTION, 0.0)
     return kinds, Sheet(settings, sheet.columns, sheet.step, sheet.world, target, params)
@@ -530,5 +540,6 @@ _CHECKS = {
     menu.ISOLATE: _isolate, menu.RESTORE: _restore, menu.FAILOVER: _failover,
     menu.RESERVE: _reserve, menu.AUTOSCALE: _autoscale, menu.EVALUATE: _evaluate,
     menu.CRISIS: _crisis, menu.REQUEST_METRICS: _request, menu.FLAG: _flag,
+    menu.FREE_DISK: _free_disk,
 }  # fmt: skip
 _ROW_KINDS = frozenset(code for code, kind in enumerate(menu.KINDS) if kind.target == "row")

@@ -13,7 +13,7 @@ import numpy as np
 
 from world import noise
 from world.model import Key
-from world.worlds.cloud import demand, incidents
+from world.worlds.cloud import demand, disk, incidents
 from world.worlds.cloud import schema as names
 from world.worlds.cloud.filter import Alert, Filter, posterior_of, weights
 from world.worlds.cloud.overlay import Believed, Rest
@@ -99,6 +99,7 @@ def draw(now: Filter, samples: int, key: Key) -> Believed:
     _spells(one)
     _miners(one)
     _needed(one)
+    one.columns["h.objects"] = one.columns["h.essential"]  # owners object to what they need
     if samples >= FEWEST_FOR_SURPRISES:
         _ahead(one)
     _written(one)
@@ -209,6 +210,14 @@ def _factors(one: _Draw, service: int, variant: Array) -> None:
     for name in Factors._fields:
         drawn = value(getattr(found, name))
         columns[f"h.s.{name}"][:, service] = np.rint(drawn) if name == "fight" else drawn
+    track = now.tracks[service]
+    room = columns["s.disk_room"][:, service]
+    columns["h.s.disk_base"][:, service] = track.disk
+    full = columns["h.s.write_fail"][:, service] > 0
+    over = room * (disk.FULL_FROM + 0.5 * disk.FULL_SPAN) - track.disk
+    columns["h.s.disk_junk"][:, service] = np.where(full, over, 0.0)
+    corrupt = columns["h.s.corrupt"][:, service] > 0
+    columns["h.s.corrupt_step"][:, service] = np.where(corrupt, track.onset, -1)
 
 
 @dataclass(slots=True)

@@ -76,8 +76,8 @@ ROW_COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("metrics_wait_steps", "|i1", "steps until its use is known; 0 is none under way"),
     ("owner_wait_steps", "|i1", "steps until the owner answers; 0 is none under way"),
     ("resize_to", "<i4", "coded size that a rolling change leads to"),
-    ("resize_wait_steps", "|i1", "steps until then; 0 is none under way"),
-    ("restart_wait_steps", "|i1", "steps in which an instance in n is away"),
+    ("resize_wait_steps", "|i1", "steps with an instance in n away, this one included"),
+    ("restart_wait_steps", "|i1", "steps with an instance in n away, this one included"),
     ("down_at_step", "<i4", "step of the last scale-down; -1000 is never"),
     ("resized_at_step", "<i4", "step of the last change of size; -1000 is never"),
     ("up_at_step", "<i4", "step of the last scale-up; -1000 is never"),
@@ -92,6 +92,7 @@ HIDDEN_ROW_COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("h.peak_cpu_percent", "<f8", "true peak CPU"),
     ("h.memory_percent", "<f8", "true memory"),
     ("h.archetype", "|i1", "what it was generated as"),
+    ("h.objects", "|u1", "1: its owner objects when it is marked"),
     ("h.harmed", "|u1", "1: its loss was counted"),
 )
 
@@ -105,13 +106,17 @@ SERVICE_COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("s.move_wait_steps", "|i1", "steps until the cut-over"),
     ("s.move_count", "<f8", "instances that move"),
     ("s.move_data", "|u1", "1: the database moves along"),
-    ("s.cold_steps", "|i1", "steps with cold caches left"),
-    ("s.failover_steps", "|i1", "steps of database failover left"),
+    ("s.cold_steps", "|i1", "steps with cold caches, this one included"),
+    ("s.failover_steps", "|i1", "steps of database failover, this one included"),
     ("s.restore_wait_steps", "|i1", "steps until a backup is restored"),
     ("s.rollback_wait_steps", "|i1", "steps until a rollback is done"),
     ("s.db_isolated", "|u1", "1: a corrupt database instance is off the network"),
     ("s.alert_step", "<i4", "step of its latest alert; -1 is none"),
     ("s.backlog_hours", "<f8", "batch work waiting, in hours of its mean arrivals"),
+    ("s.due_hours", "<f8", "age at which the latest waiting batch work will be done, h"),
+    ("s.disk_room", "<f8", "disk of its database over that of the start"),
+    ("s.clean_wait_steps", "|i1", "steps until its database's disk is cleaned"),
+    ("s.lost_writes", "<f8", "writes that restored backups lost, millions"),
     ("s.anomaly", "<f8", "evidence that something is wrong with it, 0–1; NaN: never looked"),
     ("s.own_fault", "<f8", "evidence that the root is its own, 0–1; NaN: never looked"),
 )
@@ -131,6 +136,10 @@ HIDDEN_SERVICE_COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("h.s.db_slow", "<f8", "factor on the CPU time of a database call"),
     ("h.s.fault", "<f8", "fraction of requests that fail at the root"),
     ("h.s.corrupt", "<f8", "fraction of requests that hit corrupt data"),
+    ("h.s.corrupt_step", "<i4", "step at which its data became corrupt; -1 is never"),
+    ("h.s.write_fail", "<f8", "fraction of requests that fail while its disk is full"),
+    ("h.s.disk_base", "<f8", "data on its disk, over the disk of the start"),
+    ("h.s.disk_junk", "<f8", "logs and temporary files on it, over the disk of the start"),
     ("h.s.leak_per_h", "<f8", "memory leak, fraction of memory per hour"),
     ("h.s.memory_age_h", "<f8", "hours since the processes started"),
     ("h.s.memory_base", "<f8", "memory of fresh processes, fraction"),
@@ -140,6 +149,7 @@ HIDDEN_SERVICE_COLUMNS: tuple[tuple[str, str, str], ...] = (
 
 REGION_COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("g.region", "|i1", "coded region of each slot"),
+    ("g.spot", "<f8", "price of spot machines over on demand"),
 )
 HIDDEN_REGION_COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("h.g.price", "<f8", "factor of a price hike"),

@@ -23,6 +23,7 @@ from world.worlds.cloud.tracks import (
     Track,
     daily_log,
     effects,
+    filled,
     memory_of,
     remembered,
     weighed,
@@ -146,6 +147,10 @@ def _service(now: Filter, service: int, values: Floats, where: Measured, sd: flo
         track = remembered(track, seen, held, sd)
     elif not np.isnan(seen):
         track = replace(remembered(track, seen, held, sd), other_log=np.zeros(1))
+    used = float(values[where.service("disk_fraction")][service])
+    if not np.isnan(used):
+        room = float(now.at.view.public["s.disk_room"][0, service])
+        track = filled(track, used, room, sd)
     found = _readings(now, service, values, where, sd)
     daily = daily_log(settings, start, step, service)
     track = weighed(track, settings, found, held, daily, sd)
@@ -240,6 +245,7 @@ def expected_busy(now: Filter) -> Floats:
         busy[base] = rate * now.at.gain[base] * slow[base]
         if settings.services[service].batch:
             busy[rows] = np.minimum(busy[rows], 0.98)
+            busy[base] = min(busy[base], 0.98)
     return busy
 
 
@@ -264,7 +270,10 @@ def _failing(now: Filter, seen: Floats, own: Floats, sd: float) -> Filter:
     if not now.alerts or not people.any():
         return now
     sound = np.array([
-        (1.0 - track.lasting.fault) * (1.0 - track.lasting.corrupt) for track in now.tracks
+        (1.0 - track.lasting.fault)
+        * (1.0 - track.lasting.corrupt)
+        * (1.0 - track.lasting.write_fail)
+        for track in now.tracks
     ])  # fmt: skip
     tracks = list(now.tracks)
     target = np.log(np.maximum(seen, _LEAST_ERROR))
@@ -274,7 +283,7 @@ def _failing(now: Filter, seen: Floats, own: Floats, sd: float) -> Filter:
             if not track.open:
                 continue
             found = effects(track)
-            fault = 1.0 - (1.0 - found.fault) * (1.0 - found.corrupt)
+            fault = 1.0 - (1.0 - found.fault) * (1.0 - found.corrupt) * (1.0 - found.write_fail)
             good = np.repeat(((1.0 - own) * sound)[:, None], len(fault), axis=1)  # [5, V, S]
             good[:, :, service] = (1.0 - own[:, None, service]) * (1.0 - fault)
             total = 1.0 - good
@@ -297,7 +306,7 @@ def _distant(now: Filter, seen: Floats, heard: Floats, sd: float) -> Filter:
     good = ~settings.batch & ~np.isnan(seen) & (seen > 0) & (heard[2] > 0) & calm
     if not good.any():
         return now
-    calls = solve._calls(settings)
+    calls = solve.database_calls(now.at.state)[0]
     part = now.at.share[:, 0] * (1.0 + calls)  # one extra trip to the user, one per call
     extra = 40.0 + 80.0 * SEVERITIES
     top = 2000.0 * settings.params.timeout_s

@@ -29,6 +29,7 @@ class ServiceSpec:
         data_gb: Data that a move with its database must copy, GB.
         deadline_h: Oldest age that batch work may reach, h.
         calls: (service, share of requests that call it).
+        resident: Whether it holds personal data, which may not leave the home's jurisdiction.
         size: Machine size of the pool.
         db_size: Machine size of the database.
     """
@@ -48,6 +49,7 @@ class ServiceSpec:
     data_gb: float = 400.0
     deadline_h: float = 1.5
     calls: tuple[tuple[str, float], ...] = ()
+    resident: bool = False
     size: str = "m5.4xlarge"
     db_size: str = "db.r5.4xlarge"
 
@@ -60,19 +62,21 @@ _ALL = (
     ServiceSpec("search", tau_ms=26, cv2=1.5, db_calls=1, tau_db_ms=3, fleet=0.6, load=0.97,
                 cache_hit_fraction=0.2, size="c5.4xlarge"),
     ServiceSpec("checkout", tau_ms=30, db_calls=3, tau_db_ms=2, kilobytes=1, fleet=0.3, load=0.96,
-                calls=(("auth", 0.5),)),
-    ServiceSpec("feed", tau_ms=22, db_calls=2, tau_db_ms=1.5, kilobytes=3, fleet=0.5, load=0.98,
+                calls=(("auth", 0.5),), resident=True),
+    ServiceSpec("feed", tau_ms=22, db_calls=2, tau_db_ms=1.5, kilobytes=1, fleet=0.5, load=0.98,
                 cache_hit_fraction=0.5, calls=(("profile", 0.5),)),
-    ServiceSpec("media", tau_ms=16, cv2=2.0, db_calls=1, tau_db_ms=1, kilobytes=5, fleet=0.5,
+    ServiceSpec("media", tau_ms=16, cv2=2.0, db_calls=1, tau_db_ms=1, kilobytes=2, fleet=0.5,
                 load=0.95, cache_hit_fraction=0.5, size="c5.4xlarge"),
-    ServiceSpec("auth", tau_ms=12, db_calls=1, tau_db_ms=1, kilobytes=1, fleet=0.25, load=0.95,
-                cache_hit_fraction=0.3),
-    ServiceSpec("profile", tau_ms=20, db_calls=2, tau_db_ms=1.5, kilobytes=1, fleet=0.35,
-                load=0.97, cache_hit_fraction=0.4),
-    ServiceSpec("batch", batch=True, tau_ms=1000, db_calls=0, tau_db_ms=1, kilobytes=0, fleet=1.3,
-                load=0.86, data_gb=1200, deadline_h=1.5, db_size="db.r5.8xlarge"),
-    ServiceSpec("analytics", batch=True, tau_ms=2000, db_calls=0, tau_db_ms=1, kilobytes=0,
-                fleet=0.8, load=0.82, data_gb=2000, deadline_h=2, db_size="db.r5.8xlarge"),
+    ServiceSpec("auth", tau_ms=12, db_calls=1, tau_db_ms=1, kilobytes=0.3, fleet=0.25, load=0.95,
+                cache_hit_fraction=0.3, resident=True),
+    ServiceSpec("profile", tau_ms=20, db_calls=2, tau_db_ms=1.5, kilobytes=0.5, fleet=0.35,
+                load=0.97, cache_hit_fraction=0.4, resident=True),
+    ServiceSpec("batch", batch=True, tau_ms=1000, db_calls=5, tau_db_ms=9, kilobytes=0, fleet=1.3,
+                load=0.86, cache_hit_fraction=0.2, data_gb=1200, deadline_h=1.5,
+                db_size="db.r5.8xlarge"),
+    ServiceSpec("analytics", batch=True, tau_ms=2000, db_calls=10, tau_db_ms=9, kilobytes=0,
+                fleet=0.8, load=0.65, cache_hit_fraction=0.2, data_gb=2000, deadline_h=2,
+                db_size="db.r5.8xlarge"),
 )  # fmt: skip
 
 CATALOGUE: dict[str, ServiceSpec] = {service.name: service for service in _ALL}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from world.errors import ScenarioError
 from world.model import Scenario
 from world.worlds.cloud.services import CATALOGUE, ServiceSpec
-from world.worlds.cloud.tables import PowerModel, region_code, regions
+from world.worlds.cloud.tables import PowerModel, jurisdiction, region_code, regions
 
 LATENCY = "latency_ms"
 COST = "cost_usd_per_hour"
@@ -87,8 +88,14 @@ class Params(BaseModel):
         unknown_essential_fraction: Resources of which nobody knows whether they are needed.
         grace_steps: Steps between marking a resource and removing it.
         waste_fraction: Share of the starting cost that nobody needs, as storage or idle machines.
+        waste_machine_fraction: Share of that waste which is idle machines; 0 leaves them as many
+            as their sorts say. They draw power as well, so the more of them, the smaller the
+            fleet that carries the load.
+        waste_skew: Standard deviation of the logarithm of the sizes of waste and of look-alikes:
+            the larger, the fewer rows hold most of it.
         power_model: ``ccf`` or ``teads``.
         embodied: Whether carbon counts the making of the machines.
+        start_hour_utc: Hour of the day at which every seed starts; by default each draws its own.
         demand_trace: Requests by hour since the start and service, instead of the generated
             demand of the services that it names. The start is calibrated, so only the shape
             counts: demand at the start times rps ÷ rps of hour 0.
@@ -125,7 +132,10 @@ class Params(BaseModel):
     unknown_tag_fraction: float = Field(default=0.0, ge=0, le=0.9)
     unknown_essential_fraction: float = Field(default=0.0, ge=0, le=0.9)
     grace_steps: int = Field(default=0, ge=0, le=200)
+    start_hour_utc: int | None = Field(default=None, ge=0, le=23)
     waste_fraction: float = Field(default=0.24, ge=0.02, le=0.6)
+    waste_machine_fraction: float = Field(default=0.0, ge=0, le=1)
+    waste_skew: float = Field(default=0.0, ge=0, le=2)
     power_model: PowerModel = "ccf"
     embodied: bool = False
     demand_trace: tuple[TracePoint, ...] = ()
@@ -163,7 +173,8 @@ class Settings:
             ScenarioError: A number or name is missing, unknown or out of range.
         """
         try:
-            params = Params.model_validate(dict(scenario.params))
+            # As JSON, strict still takes a list for a tuple, and no text for a number.
+            params = Params.model_validate_json(json.dumps(dict(scenario.params)), strict=True)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
@@ -214,27 +225,27 @@ class Settings:
         own = {WORST_P95: self.params.slo_p95_ms, WORST_ERRORS: self.params.slo_error_fraction}
         return MappingProxyType({**own, **self.scenario.targets})
 
-    @property
+    @cached_property
     def s(self) -> int:
         """Number of services S."""
         return len(self.services)
 
-    @property
+    @cached_property
     def pools(self) -> int:
         """Number of pool rows S·G."""
         return self.s * self.regions
 
-    @property
+    @cached_property
     def queues(self) -> int:
         """Number of queue rows: pools and databases."""
         return self.pools + self.s
 
-    @property
+    @cached_property
     def tiers(self) -> int:
         """Number of tier rows: queues, load balancers, caches."""
         return self.queues + 2 * self.s
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """All rows R, places without instances included."""
         return self.tiers + self.extras
@@ -282,9 +293,29 @@ class Settings:
         ]
         return tuple(sorted(edges, key=lambda edge: -edge[0]))
 
+    @cached_property
+    def allowed(self) -> NDArray[np.bool_]:
+        """Regions of the table in which each service may run, bool [S, n]."""
+        names = regions().names
+        home = jurisdiction(self.params.home_region)
+        same = np.array([jurisdiction(name) == home for name in names])
+        resident = np.array([service.resident for service in self.services])
+        fits: NDArray[np.bool_] = same[None, :] | ~resident[:, None]
+        return fits
+
     def per_service(self, field: str) -> NDArray[np.float64]:
-        """One number of the service catalogue, float64 [S]."""
-        return np.array([float(getattr(service, field)) for service in self.services])
+        """One number of the service catalogue, float64 [S]; read-only."""
+        found = self._numbers.get(field)
+        if found is None:
+            found = np.array([float(getattr(service, field)) for service in self.services])
+            found.setflags(write=False)
+            self._numbers[field] = found
+        return found
+
+    @cached_property
+    def _numbers(self) -> dict[str, NDArray[np.float64]]:
+        """What `per_service` has read."""
+        return {}
 
     @cached_property
     def grid(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

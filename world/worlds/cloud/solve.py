@@ -7,17 +7,20 @@ constants, and the percentiles come from the sum. Nothing here draws noise or ch
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from world.worlds.cloud import batch_work, energy, errors, memory
+from world.worlds.cloud import batch_work, disk, energy, errors, memory
 from world.worlds.cloud.cost import egress_cost, queue_cost, static_cost
 from world.worlds.cloud.queueing import percentiles_ms, serve
 from world.worlds.cloud.schema import RUNNING
 from world.worlds.cloud.settings import Settings
-from world.worlds.cloud.state import Floats, Measured, State
-from world.worlds.cloud.tables import machines, regions
+from world.worlds.cloud.state import Array, Floats, Measured, State
+from world.worlds.cloud.sums import last_axis_sum
+from world.worlds.cloud.tables import PowerModel, machines, regions
+from world.worlds.finops.tables import size_codes
 
 COLD_SLOWDOWN = 1.3
 """Service time with cold caches after a move; assumed."""
@@ -29,6 +32,17 @@ FAILOVER_CAPACITY = 0.5
 """Database capacity in the step of a failover; assumed."""
 FAILOVER_ERRORS = 0.05
 """Requests that fail in the step of a failover; assumed."""
+
+
+CACHE_SIZE = "r5.2xlarge"
+"""Machine size of every cache at the start."""
+CACHE_EXPONENT = 0.3
+"""Hits grow with the memory of a cache to this power.
+
+Source: Breslau et al., "Web caching and Zipf-like distributions", INFOCOM 1999: under Zipf's law
+with exponent α hits grow like the cache's size to 1 − α, and α was 0.64–0.83.
+"""
+MOST_HITS = 0.95
 
 
 class Sizes(NamedTuple):
@@ -96,7 +110,7 @@ def shares(state: State, count: Floats) -> Floats:
         batch = settings.batch_index
         vcpu = queue_sizes(state).vcpu[:, : settings.pools]
         part[:, batch] = (pools * vcpu).reshape(shape)[:, batch]
-    total = np.add.reduce(part, axis=-1)[..., None]
+    total = last_axis_sum(part)[..., None]
     lost = total <= 0.0
     split: Floats = part / np.where(lost, 1.0, total)
     if lost.any():
@@ -157,12 +171,11 @@ def measure(state: State, rate: Floats, repeat: Floats) -> Floats:
     count[:, :pools] *= memory.alive(held)[:, settings.queue_service[:pools]]
     tau = _service_times(state, held)
     capacity = count * sizes.vcpu * sizes.speed / tau
-    served = rate
+    served, calls = rate, database_calls(state)
     if settings.batch_index.size:
-        served = _batch(state, rate, capacity, split)
+        served = _batch(state, rate, capacity, split, calls)
     load = np.empty((b, settings.queues))
     load[:, :pools] = (served[:, :, None] * split).reshape(b, pools)
-    calls = _calls(settings)
     load[:, pools:] = served * calls
     spread = 0.5 * (params.arrival_cv2 + _cv2(settings))
     seconds = tau / sizes.speed
@@ -178,27 +191,28 @@ def measure(state: State, rate: Floats, repeat: Floats) -> Floats:
     var = hop_var[:, :pools].reshape(shape) + (calls * hop_var[:, pools:])[:, :, None]
     route = trips(state)
     bad = columns["h.g.rtt_ms"][:, None, :]
-    fixed = route.user_ms + bad + calls[:, None] * (route.database_ms + bad)
+    fixed = route.user_ms + bad + calls[:, :, None] * (route.database_ms + bad)
     db_drop = np.minimum(calls * wait.dropped_fraction[:, pools:], 1.0)
     pool_drop = wait.dropped_fraction[:, :pools].reshape(shape)
     drop = 1.0 - (1.0 - pool_drop) * (1.0 - db_drop[:, :, None])
     p95, p99 = percentiles_ms(mean, var, fixed, drop, 2.0 * params.timeout_s)
-    own = _own_errors(state, np.add.reduce(split * drop, axis=-1))
+    own = _own_errors(state, last_axis_sum(split * drop))
     error = errors.propagate(own, settings.calls)
     if settings.batch_index.size:
         error[:, settings.batch_index] = 0.0
     columns["h.s.error"] = error
-    out[:, where.service("p95_ms")] = np.add.reduce(split * p95, axis=-1)
-    out[:, where.service("p99_ms")] = np.add.reduce(split * p99, axis=-1)
+    out[:, where.service("p95_ms")] = last_axis_sum(split * p95)
+    out[:, where.service("p99_ms")] = last_axis_sum(split * p99)
     if settings.batch_index.size:
         for name in ("p95_ms", "p99_ms"):
             out[:, where.service(name)][:, settings.batch_index] = 0.0
     out[:, where.service("error_fraction")] = error
     out[:, where.service("rps")] = rate
-    busy = np.add.reduce(split * wait.busy[:, :pools].reshape(shape), axis=-1)
+    busy = last_axis_sum(split * wait.busy[:, :pools].reshape(shape))
     out[:, where.service("cpu_fraction")] = np.minimum(busy, 1.0)
     out[:, where.service("db_cpu_fraction")] = np.minimum(wait.busy[:, pools:], 1.0)
     out[:, where.service("memory_fraction")] = held
+    out[:, where.service("disk_fraction")] = np.minimum(disk.used(columns), 1.0)
     out[:, where.busy] = wait.busy
     _totals(state, out, where, rate, wait.busy, repeat)
     return out
@@ -212,10 +226,38 @@ def _last_busy(state: State, where: Measured) -> Floats:
     return busy
 
 
-def _calls(settings: Settings) -> Floats:
-    """Database calls per request that the cache does not answer, float64 [S]."""
-    hit = settings.per_service("cache_hit_fraction")
-    value: Floats = settings.per_service("db_calls") * (1.0 - hit)
+@cache
+def _hit_factors(model: PowerModel) -> Floats:
+    """Hits of a cache of each machine size over those of the size at the start, float64 [n]."""
+    held = machines(model).memory_gib
+    start = held[size_codes()[CACHE_SIZE]]
+    factors: Floats = np.power(held / start, CACHE_EXPONENT)
+    return factors
+
+
+def database_calls(state: State) -> Floats:
+    """Database calls per request that the cache does not answer, float64 [B, S]."""
+    settings, size = state.settings, state.columns["size"]
+
+    def make() -> Floats:
+        return calls_by_size(settings, size[:, settings.queues + settings.s : settings.tiers])
+
+    return state.recall("database_calls", (size,), make)
+
+
+def calls_by_size(settings: Settings, code: Array, service: int | None = None) -> Floats:
+    """Database calls per request behind caches of given machine sizes, [..., S] or [n].
+
+    Args:
+        settings: The services.
+        code: Size codes, one per service on the last axis, or of one service.
+        service: Which one; None is all.
+    """
+    hit, every = settings.per_service("cache_hit_fraction"), settings.per_service("db_calls")
+    if service is not None:
+        hit, every = hit[service : service + 1], every[service : service + 1]
+    answered = np.minimum(hit * _hit_factors(settings.params.power_model)[code], MOST_HITS)
+    value: Floats = every * (1.0 - answered)
     return value
 
 
@@ -252,6 +294,8 @@ def _service_times(state: State, held: Floats) -> Floats:
 def _own_errors(state: State, dropped: Floats) -> Floats:
     columns = state.columns
     good = (1.0 - dropped) * (1.0 - columns["h.s.fault"]) * (1.0 - columns["h.s.corrupt"])
+    if columns["h.s.write_fail"].any():
+        good = good * (1.0 - disk.failing_writes(columns))
     failing = columns["s.failover_steps"] > 0
     if failing.any():
         good = np.where(failing, good * (1.0 - FAILOVER_ERRORS), good)
@@ -259,29 +303,36 @@ def _own_errors(state: State, dropped: Floats) -> Floats:
     return own
 
 
-def _batch(state: State, rate: Floats, capacity: Floats, split: Floats) -> Floats:
-    """Requests per second that are worked on: batch services defer, the others do not."""
+def _batch(
+    state: State, rate: Floats, capacity: Floats, split: Floats, calls: Floats
+) -> Floats:  # fmt: skip
+    """Requests per second that are worked on: batch services defer, the others do not.
+
+    Batch work goes as fast as its machines and its database let it.
+    """
     settings, columns = state.settings, state.columns
     index = settings.batch_index
     shape = (state.batch, settings.s, settings.regions)
     tau = settings.per_service("tau_ms")[index] * 1e-3
     # A fancy index may leave its result transposed; sums run over a contiguous last axis.
     pools = np.ascontiguousarray(capacity[:, : settings.pools].reshape(shape)[:, index])
-    total = np.add.reduce(pools, axis=-1) * tau
+    total = last_axis_sum(pools) * tau
+    stored = capacity[:, settings.pools + index] * tau / np.maximum(calls[:, index], 1e-9)
+    total = np.minimum(total, stored)
     mean = np.maximum(columns["h.s.base_rps"][:, index] * tau, 1e-9)
     level = columns["s.eco_level"][:, index]
     deferred = level * batch_work.DEFERRED_FRACTION
     if level.any():
         clean = energy.cleaner_than_mean(state)[:, None, :]
-        cleaner = np.add.reduce(np.ascontiguousarray(split[:, index] * clean), axis=-1)
+        cleaner = last_axis_sum(np.ascontiguousarray(split[:, index] * clean))
         deferred = deferred * (1.0 - cleaner)
     done = batch_work.work(
         rate[:, index] * tau, mean, total, columns["s.backlog_hours"][:, index], deferred,
         settings.dt_h,
     )  # fmt: skip
-    backlog = columns["s.backlog_hours"].copy()
-    backlog[:, index] = done.backlog_hours
-    columns["s.backlog_hours"] = backlog
+    backlog, due = columns["s.backlog_hours"].copy(), columns["s.due_hours"].copy()
+    backlog[:, index], due[:, index] = done.backlog_hours, done.due_hours
+    columns["s.backlog_hours"], columns["s.due_hours"] = backlog, due
     served = rate.copy()
     served[:, index] = done.rate / tau
     return served
@@ -293,25 +344,25 @@ def _totals(
     """Latency, cost, carbon, errors, waste and churn of the world."""
     settings, columns = state.settings, state.columns
     users = np.where(settings.batch, 0.0, rate)
-    total = np.maximum(np.add.reduce(users, axis=-1), 1e-9)
+    total = np.maximum(last_axis_sum(users), 1e-9)
     slot = columns["slot"][:, : settings.queues].astype(np.int64)
     hike = columns["h.g.price"]
     per_row = np.take_along_axis(hike, slot, axis=1) if (hike != 1.0).any() else np.ones((1, 1))
     fixed, waste = static_cost(state)
     kilowatts = energy.queue_kilowatts(state, busy)
-    out[:, 0] = np.add.reduce(users * out[:, where.service("p95_ms")], axis=-1) / total
+    out[:, 0] = last_axis_sum(users * out[:, where.service("p95_ms")]) / total
     out[:, 1] = (
         fixed + columns["h.w.breach_usd"][:, 0] + queue_cost(state, per_row)
         + egress_cost(settings, rate)
     )  # fmt: skip
     out[:, 2] = energy.carbon(state, kilowatts)
-    out[:, 3] = np.add.reduce(users * out[:, where.service("error_fraction")], axis=-1) / total
+    out[:, 3] = last_axis_sum(users * out[:, where.service("error_fraction")]) / total
     out[:, 4] = waste
     out[:, 5] = repeat
     # Every service has its own objective: what the weighted mean hides, the worst one shows.
     out[:, 6] = np.max(out[:, where.service("p95_ms")], axis=-1)
     wrong = out[:, where.service("error_fraction")]
     if settings.batch_index.size:
-        late = columns["s.backlog_hours"] / settings.per_service("deadline_h") - 1.0
+        late = columns["s.due_hours"] / settings.per_service("deadline_h") - 1.0
         wrong = np.where(settings.batch, np.clip(late, 0.0, 1.0), wrong)
     out[:, 7] = np.max(wrong, axis=-1)

@@ -26,7 +26,7 @@ NOW, BEFORE, EARLIER = "h.m.now", "h.m.before", "h.m.earlier"
 
 SERVICE_METRICS = (
     "p95_ms", "p99_ms", "error_fraction", "rps", "cpu_fraction", "db_cpu_fraction",
-    "memory_fraction",
+    "memory_fraction", "disk_fraction",
 )  # fmt: skip
 """What is measured per service, in order."""
 
@@ -90,6 +90,11 @@ class State:
     def batch(self) -> int:
         """B."""
         return int(self.seeds.shape[0])
+
+    @property
+    def apart(self) -> int:
+        """How many worlds, from the first on, have noise of their own; the others repeat it."""
+        return self.batch
 
     @property
     def done(self) -> bool:

@@ -70,6 +70,10 @@ def changed(before: Mapping[str, Array], after: Mapping[str, Array]) -> tuple[Ce
         width = new.dtype.itemsize
         differs = np.flatnonzero(np.frombuffer(fresh, np.uint8) != np.frombuffer(stale, np.uint8))
         cells = differs // width
+        if cells[-1] - cells[0] <= MOST_BETWEEN:  # most often: one run, and no gap to look for
+            first, last = int(cells[0]), int(cells[-1])
+            found.append(Cells(name, first * width, fresh[first * width : (last + 1) * width]))
+            continue
         ends = np.flatnonzero(np.diff(cells) > MOST_BETWEEN)
         firsts, lasts = cells[np.append(0, ends + 1)], cells[np.append(ends, len(cells) - 1)]
         for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):

@@ -99,6 +99,22 @@ def regions() -> RegionTable:
     )
 
 
+_OWN_LAW = {"eu-west-2": "uk", "eu-central-2": "ch"}
+
+
+def jurisdiction(region: str) -> str:
+    """Whose law on personal data holds in a region; for most it is the first part of the id.
+
+    >>> jurisdiction("eu-west-3"), jurisdiction("eu-west-2"), jurisdiction("us-east-1")
+    ('eu', 'uk', 'us')
+
+    Source: Regulation (EU) 2016/679, chapter V, restricts transfers of personal data to third
+    countries; the United Kingdom and Switzerland are such. A simplification: adequacy decisions
+    and contractual clauses are left out.
+    """
+    return _OWN_LAW.get(region, region.partition("-")[0])
+
+
 def region_code(name: str) -> int:
     """Place of a region in the table.
 

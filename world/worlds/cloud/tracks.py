@@ -32,6 +32,9 @@ _MEMORY_LOW, _MEMORY_HIGH = 0.45, 0.60
 """Range of a fresh process's memory, as services are generated."""
 _OLD_HOURS = 144.0
 """Mean age of processes at the start, h."""
+USUAL_DISK = 0.55
+"""Share of a disk in use where it was never measured: the middle of the generated range."""
+_DISK_SD = 0.02
 _NEVER = -1_000
 _SURPRISE = 40.0  # a reading further off than this (in log-likelihood) tells nothing more
 
@@ -45,6 +48,7 @@ class Factors(NamedTuple):
         db_slow: Factor on database time.
         fault: Requests that fail at the root.
         corrupt: Requests that hit corrupt data.
+        write_fail: Requests that fail because the disk is full.
         leak_per_h: Memory leak.
         fight: 1 where another controller takes instances away.
     """
@@ -54,6 +58,7 @@ class Factors(NamedTuple):
     db_slow: float = 1.0
     fault: float = 0.0
     corrupt: float = 0.0
+    write_fail: float = 0.0
     leak_per_h: float = 0.0
     fight: float = 0.0
 
@@ -69,6 +74,7 @@ class Effects(NamedTuple):
     db_slow: Floats
     fault: Floats
     corrupt: Floats
+    write_fail: Floats
     leak_per_h: Floats
     fight: Floats
 
@@ -121,6 +127,7 @@ class Track:
         restarted: Step of the last restart of its processes.
         error: Errors of the last step that was measured, with those of its callees.
         cpu: Utilisation of the last step.
+        disk: Data on the disk of its database, over the disk of the start.
         lasting: Trouble of closed incidents that was not cured.
     """
 
@@ -135,6 +142,7 @@ class Track:
     restarted: int = _NEVER
     error: float = 0.0
     cpu: float = 0.9
+    disk: float = USUAL_DISK
     lasting: Factors = NOTHING_WRONG
 
     @property
@@ -206,8 +214,10 @@ def closed(track: Track, weight: Floats) -> Track:
     lasting = lasting._replace(spike=track.lasting.spike)  # a spike ends by itself
     cov = track.cov.copy()
     cov[0, 0] += spread
+    leaks = int(variants().cause[best]) == names.LEAK
     return replace(
         track, mean=mean[None], cov=cov, phase_log=np.log(phase)[None], other_log=np.zeros(1),
+        restarted=max(track.restarted, track.onset) if leaks else track.restarted,
         base=np.array([float(np.add.reduce(weight * track.base))]),
         on=np.ones(1, dtype=np.bool_), onset=-1, lasting=lasting,
     )  # fmt: skip
@@ -258,21 +268,22 @@ def effects(track: Track) -> Effects:
         now((names.BAD_DEPLOY,), table.slow, lasting.slow),
         now((names.DB_SATURATION,), table.db_slow, lasting.db_slow),
         now((names.FAILURE,), table.fault, lasting.fault),
-        now((names.CORRUPTION, names.DISK_FULL), table.corrupt, lasting.corrupt),
+        now((names.CORRUPTION,), table.corrupt, lasting.corrupt),
+        now((names.DISK_FULL,), table.write_fail, lasting.write_fail),
         now((names.LEAK,), table.leak_per_h, lasting.leak_per_h),
         now((names.FIGHT,), np.ones(len(on)), lasting.fight),
     )
 
 
 def ages_h(track: Track, settings: Settings, step: int) -> Floats:
-    """Age of the processes under every hypothesis, h, float64 [V]."""
+    """Age of the processes under every hypothesis, h, float64 [V]; a leak starts fresh ones."""
     old = _OLD_HOURS + step * settings.dt_h
     if track.restarted > _NEVER:
         old = (step - track.restarted) * settings.dt_h
     if not track.open:
         return np.full(1, old)
     young = min((step - track.onset) * settings.dt_h, old)
-    ages: Floats = np.where(variants().fresh, young, old)
+    ages: Floats = np.where(variants().cause == names.LEAK, young, old)
     return ages
 
 
@@ -355,6 +366,19 @@ def remembered(track: Track, seen: float, held: Floats, sd: float) -> Track:
     return replace(track, other_log=track.other_log + log, base=base, base_var=left)
 
 
+def filled(track: Track, seen: float, room: float, sd: float) -> Track:
+    """After a measurement of the disk: full, or as full as it was."""
+    var = (sd * seen) ** 2 + _DISK_SD**2
+    if not track.open:
+        if track.lasting.write_fail > 0:
+            return track
+        return replace(track, disk=seen * room)
+    full = track.on & (variants().cause == names.DISK_FULL)
+    expected = np.where(full, 1.0, min(track.disk / room, 1.0))
+    log = -np.minimum(0.5 * (seen - expected) ** 2 / var, _SURPRISE)
+    return replace(track, other_log=track.other_log + log)
+
+
 def cured(track: Track, causes: tuple[int, ...], restarted: int | None = None) -> Track:
     """After something that ends the effect of some causes."""
     lasting = track.lasting
@@ -366,6 +390,8 @@ def cured(track: Track, causes: tuple[int, ...], restarted: int | None = None) -
         lasting = lasting._replace(fault=0.0)
     if names.CORRUPTION in causes:
         lasting = lasting._replace(corrupt=0.0)
+    if names.DISK_FULL in causes:
+        lasting = lasting._replace(write_fail=0.0)
     if names.FIGHT in causes:
         lasting = lasting._replace(fight=0.0)
     on = track.on

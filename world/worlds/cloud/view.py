@@ -202,15 +202,21 @@ def _facts(inventory: CloudInventory, state: State, row: int) -> dict[str, Any]:
         entry: dict[str, Any] = {
             name: _known(inventory.measured[where.service(name)][at]) for name in SERVICE_METRICS
         }
-        for name in ("cpu", "db_cpu", "memory"):
+        for name in ("cpu", "db_cpu", "memory", "disk"):
             share = entry.pop(f"{name}_fraction")
             entry[f"{name}_percent"] = None if share is None else significant(100.0 * share)
         entry["batch"] = spec.batch
         entry["eco_level"] = int(public["s.eco_level"][0, at])
         entry["autoscaler"] = bool(public["s.autoscale"][0, at])
+        entry["may_run_in"] = [
+            name
+            for name, code in zip(inventory.region_names, public["g.region"][0], strict=True)
+            if settings.allowed[at, code]
+        ]
         entry["moving_to"] = _region(inventory, int(public["s.move_to"][0, at]))
         if spec.batch:
             entry["backlog_hours"] = significant(float(public["s.backlog_hours"][0, at]))
+            entry["due_hours"] = significant(float(public["s.due_hours"][0, at]))
             entry["deadline_hours"] = spec.deadline_h
         else:
             entry["slo_p95_ms"] = params.slo_p95_ms
@@ -242,10 +248,12 @@ def _regions(inventory: CloudInventory, hour: float) -> dict[str, dict[str, floa
     table = regions()
     mean, profile = inventory.settings.grid
     found = {}
-    for code in inventory.public["g.region"][0].tolist():
+    public = inventory.public
+    for code, spot in zip(public["g.region"][0].tolist(), public["g.spot"][0], strict=True):
         factor = profile[code, int(hour) % profile.shape[1]]
         found[table.names[code]] = {
             "price_multiplier": significant(float(table.price[code])),
+            "spot_fraction": significant(float(spot)),
             "grid_g_per_kwh": significant(float(mean[code] * factor)),
             "mean_grid_g_per_kwh": significant(float(mean[code])),
         }

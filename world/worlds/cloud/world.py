@@ -146,7 +146,9 @@ class CloudWorld(World[State]):
         """Harm by effect, as far as it can be known."""
         view = _view(observation)
         found = reading.read(action, view)
-        if found.fault or reading.refusal(found, view):
+        if found.fault:
+            return ()
+        if action not in reading.passed(view) and reading.refusal(found, view):
             return ()
         return hazards(action, found, view)
 
