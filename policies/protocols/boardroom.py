@@ -56,6 +56,7 @@ class CloudEdgeBoardroom:
     max_rounds = 0
     worlds: tuple[str, ...] = ("cloudedge",)
     voters = VOTERS
+    ignores_vetoes = True
 
     def decide(self, context: Context) -> Deliberation:
         """One shot; asks nobody."""

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -37,12 +37,15 @@ class Verdict(NamedTuple):
         running: bool [n_candidates], who is in the running. Nobody means no deal.
         why: How the winner won, one line; or why there is no deal.
         out: Candidate id → why the rule itself took it out.
+        first: bool [n_candidates], who comes first, all of them in the running; None is whoever
+            is within a tie of the highest score. For rules whose order is not one number.
     """
 
     scores: NDArray[np.float64]
     running: NDArray[np.bool_]
     why: Callable[[int], str]
     out: Mapping[str, str] = {}
+    first: NDArray[np.bool_] | None = None
 
 
 Rule = Callable[[Context, NDArray[np.bool_]], Verdict]
@@ -62,7 +65,10 @@ def one_shot(name: str, context: Context, rule: Rule) -> Deliberation:
     verdict = rule(context, context.admissible)
     if not verdict.running.any():
         return (yield from no_deal(name, context, verdict.why(-1), verdict.out))
-    winner, tie = best(context, verdict.scores, verdict.running)
+    if verdict.first is None:
+        winner, tie = best(context, verdict.scores, verdict.running)
+    else:
+        winner, tie = break_tie(context, np.flatnonzero(verdict.first).tolist())
     scores = verdict.scores.tolist()
     return Decision(
         chosen=context.candidates[winner],
@@ -134,13 +140,39 @@ def best(
         running: bool [n_candidates], not all False.
     """
     values = np.where(running, scores, -np.inf)
-    tied = np.flatnonzero(running & (values >= values.max() - TIE)).tolist()
+    return break_tie(context, np.flatnonzero(running & (values >= values.max() - TIE)).tolist())
+
+
+def break_tie(context: Context, tied: Sequence[int]) -> tuple[int, tuple[str, ...]]:
+    """The winner among places that tie, and their ids, sorted (empty where only one is left)."""
     if len(tied) == 1:
         return tied[0], ()
     sums = weighted_sums(context)
     candidates = context.candidates
     winner = min(tied, key=lambda place: (-sums[place], candidates[place].id))
     return winner, tuple(sorted(candidates[place].id for place in tied))
+
+
+def leximin(values: NDArray[np.float64], running: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Who is leximin-best: the worst-off seat first, then the second worst-off, and so on.
+
+    Values within 1e-9 are equal at every level, and a level decides only among those that are
+    equal on the levels before.
+
+    Args:
+        values: float64 [n_seats, n_candidates], rounded to 9 significant digits.
+        running: bool [n_candidates], not all False.
+
+    Returns:
+        bool [n_candidates], at least one True.
+
+    Source: Sen, "Collective Choice and Social Welfare" (1970), chapter 9.
+    """
+    first = running.copy()
+    for level in np.sort(values, axis=0):
+        top = np.where(first, level, -np.inf).max()
+        first &= level >= top - TIE
+    return first
 
 
 def smallest(context: Context, among: NDArray[np.bool_]) -> Candidate:
@@ -172,7 +204,7 @@ def no_deal(name: str, context: Context, why: str, out: Mapping[str, str]) -> De
         out: Candidate id → why the protocol took it out. A protocol that decides in its stead
             puts these candidates back into the running.
     """
-    from policies.protocols.registry import protocol
+    from policies.protocols.registry import COMMANDER, protocol
 
     place = _nop(context, context.admissible) if context.no_deal == NOP else -1
     if place >= 0:
@@ -186,8 +218,13 @@ def no_deal(name: str, context: Context, why: str, out: Mapping[str, str]) -> De
             eliminated={**out, **eliminated(context)},
             no_deal=NOP,
         )
+    if context.no_deal == COMMANDER and context.commander and context.admissible.any():
+        from policies.protocols.hierarchy import command
+
+        return (yield from command(name, context, why, out))
     # "nop" falls through where the world cannot stand still or where nop itself is vetoed.
-    fallback = context.no_deal if context.no_deal not in {NOP, name} else "weighted_score"
+    plain = context.no_deal in {NOP, COMMANDER, name}
+    fallback = "weighted_score" if plain else context.no_deal
     inner = replace(context, no_deal="weighted_score")
     decision = yield from protocol(fallback).decide(inner)
     return replace(

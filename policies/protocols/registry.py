@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import re
+import sys
 from typing import Any
 
 from policies.records import NegotiationProtocol
 from world.errors import ConfigError, UnknownNameError
 
+COMMANDER = "commander"
+"""The protocol in which a commander's seat decides, and the no-deal rule of that name."""
+
 _BUILT_IN = {
+    "alternating_offers": "policies.protocols.offers:AlternatingOffers",
+    "approval": "policies.protocols.voting:Approval",
+    "borda": "policies.protocols.voting:Borda",
     "cloudedge_boardroom": "policies.protocols.boardroom:CloudEdgeBoardroom",
+    COMMANDER: "policies.protocols.hierarchy:Commander",
+    "copeland": "policies.protocols.condorcet:Copeland",
+    "debate": "policies.protocols.debate:Debate",
+    "incident_commander": "policies.protocols.command:IncidentCommander",
+    "kalai_smorodinsky": "policies.protocols.bargaining:KalaiSmorodinsky",
+    "leximin": "policies.protocols.welfare:Leximin",
+    "mediator": "policies.protocols.mediation:Mediator",
     "nash": "policies.protocols.bargaining:Nash",
     "plurality": "policies.protocols.voting:Plurality",
+    "ranked_pairs": "policies.protocols.condorcet:RankedPairs",
+    "schulze": "policies.protocols.condorcet:Schulze",
+    "single_text": "policies.protocols.single_text:SingleText",
+    "vcg": "policies.protocols.auction:VCG",
     "weighted_score": "policies.protocols.welfare:WeightedScore",
 }
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
@@ -59,9 +78,10 @@ def _load(reference: str) -> NegotiationProtocol:
         )
     module_name, _, name = reference.partition(":")
     try:
-        found: Any = getattr(importlib.import_module(module_name), name)
-        made = found() if isinstance(found, type) else found
-    except Exception as error:  # whatever somebody's module does must stay one line
+        with contextlib.redirect_stdout(sys.stderr):  # what it prints is no answer of ours
+            found: Any = getattr(importlib.import_module(module_name), name)
+            made = found() if isinstance(found, type) else found
+    except (Exception, SystemExit) as error:  # whatever somebody's module does must stay one line
         raise UnknownNameError(
             f"protocol {reference!r} cannot be loaded",
             f"{type(error).__name__}: {error}",
@@ -93,18 +113,11 @@ def require_world(chosen: NegotiationProtocol, world: str) -> None:
 
 
 def no_deal_rule(name: str) -> str:
-    """Check what is to decide when there is no deal: ``nop`` or a protocol's name.
+    """Check what is to decide when there is no deal: ``nop``, ``commander`` or a protocol's name.
 
     Raises:
-        ConfigError: ``commander``, which needs a commander's seat.
-        UnknownNameError: Neither ``nop`` nor a protocol.
+        UnknownNameError: None of them.
     """
-    if name == "commander":
-        raise ConfigError(
-            "--no-deal commander is not built yet",
-            "it comes with the commander's seat in a later version",
-            "Take nop or weighted_score",
-        )
-    if name != "nop":
+    if name not in {"nop", COMMANDER}:
         protocol(name)
     return name

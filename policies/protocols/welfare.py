@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from policies.protocols.common import Verdict, one_shot, weighted_sums
+from policies.protocols.common import TIE, Verdict, leximin, one_shot, voters, weighted_sums
 from policies.records import Context, Deliberation
+from policies.utility import round_significant
 
 
 class WeightedScore:
@@ -38,6 +39,42 @@ class WeightedScore:
         return (yield from one_shot(self.name, context, _highest_sum))
 
 
+class Leximin:
+    """Leximin (egalitarian): the worst-off seat as well off as can be, then the next, and so on.
+
+    Inputs: utilities U and disagreement values d. A seat's gain is (U − d) ÷ (max U − min U)
+    over the admissible candidates, so that every seat counts alike whatever its scale; 0 for a
+    seat that is indifferent between all of them. A weight above 0 is a say and no more; seats
+    that abstain or weigh 0 have none.
+    Rule: the highest smallest gain; among equals (within 1e-9) the highest second smallest …
+    The score is the smallest gain.
+    Ties: gain vectors equal at every level; then the higher weighted sum of utilities; then the
+    smaller id.
+    No deal: never; where all is below some seat's disagreement, the least bad for it wins.
+    Properties: Pareto efficient (up to 1e-9 of a gain); anonymous; independent of each seat's
+    scale and origin; monotone while the seat's best and worst stay the same (its range is its
+    unit); a gain of the worst-off counts before any gain of others, so that one seat
+    that nothing can please decides alone.
+    Source: Rawls, "A Theory of Justice" (1971); Sen, "Collective Choice and Social Welfare"
+    (1970); Kalai, "Proportional solutions to bargaining situations", Econometrica 45 (1977).
+    """
+
+    name = "leximin"
+    title = "Leximin: the worst-off seat first"
+    description = (
+        "Gains over no deal on each seat's own 0-1 scale; the candidate whose smallest gain is "
+        "highest wins, then the second smallest, and so on. Ties: within 1e-9 at every level, "
+        "then the higher weighted sum of utilities, then the smaller id. No deal: never. "
+        "Source: Rawls (1971); Sen (1970); Kalai (1977), Econometrica 45."
+    )
+    max_rounds = 0
+    worlds: tuple[str, ...] = ()
+
+    def decide(self, context: Context) -> Deliberation:
+        """One shot; asks nobody."""
+        return (yield from one_shot(self.name, context, _worst_off_first))
+
+
 def _highest_sum(context: Context, admissible: NDArray[np.bool_]) -> Verdict:
     sums = weighted_sums(context)
 
@@ -52,3 +89,20 @@ def _highest_sum(context: Context, admissible: NDArray[np.bool_]) -> Verdict:
         return text
 
     return Verdict(sums, admissible, why)
+
+
+def _worst_off_first(context: Context, admissible: NDArray[np.bool_]) -> Verdict:
+    rows = list(voters(context))
+    values = context.utilities[rows]
+    standing = values[:, admissible]
+    spans = standing.max(axis=1) - standing.min(axis=1)
+    moved = spans > TIE
+    gains = (values - context.disagreement[rows, None]) / np.where(moved, spans, 1.0)[:, None]
+    gains = round_significant(np.where(moved[:, None], gains, 0.0))
+    smallest = gains.min(axis=0)
+
+    def why(winner: int) -> str:
+        worst = context.seats[rows[int(np.argmin(gains[:, winner]))]]
+        return f"the worst off, {worst}, gains {smallest[winner]:.3g} of its range"
+
+    return Verdict(smallest, admissible, why, first=leximin(gains, admissible))
