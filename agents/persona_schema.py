@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import unicodedata
 from functools import cached_property
 from string import Template
@@ -20,6 +21,7 @@ SCHEMA = "persona/1"
 
 PROMPT_VARIABLES = (
     "catalogue",
+    "changes",
     "description",
     "facts",
     "history",
@@ -27,7 +29,9 @@ PROMPT_VARIABLES = (
     "incidents",
     "inventory",
     "max_actions",
+    "memory",
     "metrics",
+    "objectives",
     "others",
     "outcomes",
     "red_lines",
@@ -43,7 +47,9 @@ PROMPT_VARIABLES = (
 RULES_SECONDS = 30.0
 """Shortest deadline of a rule persona, in seconds (see `agents.seat.deadline_s`)."""
 
-LATER_BACKENDS = ("llm", "human", "learned", "policy", "remote", "replay")
+BACKENDS = ("rules", "scripted", "llm", "human", "remote", "learned", "replay")
+"""Backends that are named by one word; ``python:package.module:name`` is the other spelling."""
+LATER_BACKENDS: tuple[str, ...] = ()
 _LATER = "comes with a later version"
 _FORBIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
@@ -85,6 +91,7 @@ Quantity = Annotated[float, Field(ge=-1e12, le=1e12)]
 Extent = Annotated[float, Field(ge=0, le=1e12)]
 PositiveExtent = Annotated[float, Field(gt=0, le=1e12)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
+PositiveFraction = Annotated[float, Field(gt=0, le=1)]
 Shape = Literal["log", "satisficing", "sqrt", "linear", "threshold", "sigmoid"]
 
 
@@ -120,6 +127,7 @@ class ObjectiveTable(_Table):
         margin: How far below the target this persona wants to be, in the metric's unit.
         scale: A gap of this size counts as one unit.
         shape: Shape of this one objective; empty takes the utility's.
+        held: Worth of a step in which the metric lies below its target, whatever the gap.
     """
 
     weight: Weight
@@ -127,6 +135,7 @@ class ObjectiveTable(_Table):
     margin: Extent | None = None
     scale: PositiveExtent | None = None
     shape: Shape | Literal[""] = ""
+    held: Weight = 0.0
 
 
 class Objectives(_Table):
@@ -147,10 +156,19 @@ class UtilityTable(_Table):
         kind: Shape of the gap. ``log`` and ``sqrt`` are satisficing and concave; bare ``linear``
             and ``threshold`` are selectable and linted.
         team: α, the weight of "every target of the scenario holds", 0 = purely selfish.
+        discount: γ, what a projected step counts against the one before it; 1 counts all alike.
+        risk_aversion: λ, the share of the worst imagined futures in a plan's value, 0–1.
+        risk_tail_fraction: Share of the futures that counts as the worst.
+        continuation: Policy that this persona imagines to follow a plan: a name of the world's,
+            or ``nop``; empty takes the room's.
     """
 
     kind: Shape = "log"
     team: Weight = 1.0
+    discount: PositiveFraction = 1.0
+    risk_aversion: Fraction = 0.0
+    risk_tail_fraction: PositiveFraction = 0.25
+    continuation: str = Field(default="", pattern=r"^([a-z][a-z0-9_]{0,63})?$")
 
 
 class Reservation(_Table):
@@ -195,19 +213,16 @@ class Concession(_Table):
         kind: Family of the concession curve.
         beta: Its exponent; below 1 concedes late, above 1 early.
         accept: Acceptance condition.
-        min_utility: Never accepts below this share of its own range.
+        bid: Which of the candidates that reach its target it offers: the best for the whole room
+            (``joint``) or the worst for itself (``cheapest``).
+        min_utility: Never offers or accepts below this share of its own range.
     """
 
     kind: Literal["boulware", "conceder", "linear", "tit_for_tat", "stubborn"] = "linear"
     beta: float = Field(default=1.0, gt=0, le=100)
     accept: Literal["ac_next", "ac_const", "ac_combi"] = "ac_next"
+    bid: Literal["joint", "cheapest"] = "joint"
     min_utility: Fraction = 0.0
-
-
-def _no_commander(commander: bool) -> bool:
-    if commander:
-        raise ValueError(f"commander = true {_LATER}; leave it out")
-    return commander
 
 
 class Powers(_Table):
@@ -216,38 +231,59 @@ class Powers(_Table):
     Attributes:
         propose: Kinds of action that it may propose; empty is every kind.
         veto: Whether its red lines of severity ``veto`` rule candidates out.
-        commander: Reserved.
+        commander: Whether it decides in a crisis and where there is no deal, where the room's
+            rules give that to a commander; one seat of a room at most.
+        mediator: Whether it picks under the protocol ``mediator``; one seat of a room at most.
         weight: Weight of its ballot.
     """
 
     propose: Annotated[tuple[Kind, ...], BeforeValidator(_as_tuple), Field(max_length=64)] = ()
     veto: bool = True
-    commander: Annotated[bool, AfterValidator(_no_commander)] = False
+    commander: bool = False
+    mediator: bool = False
     weight: Weight = 1.0
 
 
-def _ballot_source(source: Any) -> Any:
-    if isinstance(source, str) and (source == "reported" or source.startswith("blend")):
-        raise ValueError(f"source = {source!r} {_LATER}; this one knows 'projected'")
+_BLEND = re.compile(r"blend\(([0-9]{1,3}(\.[0-9]{1,9})?|\.[0-9]{1,9})\)")
+
+
+def _ballot_source(source: str) -> str:
+    if source in {"projected", "reported"}:
+        return source
+    match = _BLEND.fullmatch(source)
+    if match is None or not 0 <= float(match.group(1)) <= 1:
+        raise ValueError("must be 'projected', 'reported' or 'blend(L)' with L from 0 to 1")
     return source
 
 
 class BallotTable(_Table):
-    """``[ballot]``: whose numbers count; ``projected`` is the engine's utility of consequences."""
+    """``[ballot]``: whose numbers count.
 
-    source: Annotated[Literal["projected"], BeforeValidator(_ballot_source)] = "projected"
+    Attributes:
+        source: ``projected`` (the engine's utility of consequences), ``reported`` (scores 0–10
+            that the seat is asked for, on its own range) or ``blend(L)`` (both: 1 − L and L).
+    """
+
+    source: Annotated[str, Field(max_length=20), AfterValidator(_ballot_source)] = "projected"
+
+    @property
+    def reported(self) -> float:
+        """Share of the seat's own report in what counts, 0–1."""
+        match = _BLEND.fullmatch(self.source)
+        return float(match.group(1)) if match else float(self.source == "reported")
 
 
 def _backend_kind(kind: str) -> str:
     if kind in LATER_BACKENDS:
-        raise ValueError(f"the backend {kind!r} {_LATER}; this one has rules, scripted, python:…")
-    if kind in {"rules", "scripted"}:
+        raise ValueError(f"the backend {kind!r} {_LATER}; this one has {', '.join(BACKENDS)}")
+    if kind in BACKENDS:
         return kind
     prefix, _, place = kind.partition(":")
     module, _, name = place.partition(":")
     parts = [*module.split("."), *name.split(".")]
     if prefix != "python" or not all(part.isidentifier() for part in parts):
-        raise ValueError("must be 'rules', 'scripted' or 'python:package.module:name'")
+        known = ", ".join(map(repr, BACKENDS))
+        raise ValueError(f"must be one of {known}, or 'python:package.module:name'")
     return kind
 
 
@@ -255,8 +291,9 @@ class Backend(_Table):
     """``[backend]``: who voices the persona.
 
     Attributes:
-        kind: ``rules``, ``scripted`` or ``python:package.module:name``.
-        ref: For rules: name of the rule; empty takes the role's.
+        kind: One of `BACKENDS`, or ``python:package.module:name``.
+        ref: For rules: name of the rule; empty takes the role's. For learned: the policy
+            file. For replay: a run's folder or trace file. Paths start where the program does.
         timeout_s: Deadline of one answer in seconds; rules never get less than 30.
         fallback: What speaks when the backend fails: ``none`` (no proposals, the projected
             ballot counts all the same) or ``rules``.
@@ -268,27 +305,107 @@ class Backend(_Table):
     fallback: Literal["none", "rules"] = "none"
 
 
+class RemoteTable(_Table):
+    """``[remote]``: the other process of a remote seat. Exactly one of `url` and `command`.
+
+    Attributes:
+        url: ``http://`` or ``https://`` address that each question is posted to.
+        command: Program and arguments, started once without a shell; asked by lines of JSON.
+        token_env: Name of the environment variable that holds the bearer token; never its value.
+        max_bytes: Longest answer that is read, in bytes.
+        max_rows: Most resources that a question lists.
+    """
+
+    url: str = Field(default="", max_length=2048, pattern=r"^(https?://[^\s\x00-\x1f]+)?$")
+    command: Annotated[
+        tuple[Annotated[Line, Field(min_length=1, max_length=4096)], ...],
+        BeforeValidator(_as_tuple),
+        Field(max_length=64),
+    ] = ()
+    token_env: str = Field(default="", pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,99})?$")
+    max_bytes: int = Field(default=2**20, ge=256, le=2**26)
+    max_rows: int = Field(default=100, ge=0, le=100_000)
+
+
+class ReplayTable(_Table):
+    """``[replay]``: how a recorded seat speaks again.
+
+    Attributes:
+        seat: Seat in the record; empty takes the seat that it sits at.
+        strict: Whether a situation that differs from the record ends the run; else the seat has
+            no answer there and its fallback speaks.
+    """
+
+    seat: Line = Field(default="", max_length=40)
+    strict: bool = True
+
+
 class ModelTable(_Table):
-    """``[model]``: the language model of an llm seat; validated, used by a later version."""
+    """``[model]``: the language model of an llm seat.
+
+    Attributes:
+        name: The endpoint's name of the model; empty takes ``--model``, else MODEL_NAME.
+        base_url_env: Name of the environment variable that holds the endpoint's address.
+        api_key_env: Name of the environment variable that holds the key; never the key.
+        temperature: 0–2; left out, the endpoint's own default.
+        top_p: 0–1; left out, the endpoint's own default.
+        max_tokens: Most tokens of an answer.
+        seed: Sampling seed; endpoints follow it as well as they can.
+        structured: How an answer is held to its form; ``auto`` tries from the strictest down.
+        requests_per_minute: Most calls a minute to this endpoint; 0 is no limit.
+        usd_per_mtok_in: Dollars per million prompt tokens; left out, not known.
+        usd_per_mtok_out: Dollars per million completion tokens; left out, not known.
+    """
 
     name: Line = Field(default="", max_length=200)
     base_url_env: str = Field(default="", pattern=r"^([A-Z][A-Z0-9_]{0,99})?$")
+    api_key_env: str = Field(default="", pattern=r"^([A-Z][A-Z0-9_]{0,99})?$")
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: Fraction | None = None
-    max_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
+    max_tokens: int = Field(default=1024, ge=1, le=1_000_000)
     seed: int | None = Field(default=None, ge=0, lt=2**63)
+    structured: Literal[
+        "auto", "json_schema", "function_calling", "json_mode", "grammar", "prompt"
+    ] = "auto"
+    requests_per_minute: float = Field(default=0.0, ge=0, le=1e6)
     usd_per_mtok_in: Extent | None = None
     usd_per_mtok_out: Extent | None = None
 
 
 class Prompt(_Table):
-    """``[prompt]``: texts of an llm seat; validated, used by a later version."""
+    """``[prompt]``: what an llm seat is shown.
+
+    Attributes:
+        system: Who it is; empty takes the shipped text.
+        user: The situation; empty takes the shipped text.
+        paraphrases: Other words for `user`.
+        paraphrase: Which of them is used, 1…; 0 is `user` itself.
+        others: Whether it sees what the others stood for: with their names, without, or not.
+        memory_steps: How many of its own last steps it is reminded of.
+        max_chars: Size of the situation in characters, about; long lists are cut to fit.
+        options: Most proposals that it is asked for.
+        reason_chars: Longest reason that it is asked for, in characters.
+    """
 
     system: PromptText = ""
     user: PromptText = ""
     paraphrases: Annotated[
         tuple[PromptText, ...], BeforeValidator(_as_tuple), Field(max_length=32)
     ] = ()
+    paraphrase: int = Field(default=0, ge=0, le=32)
+    others: Literal["named", "anonymous", "hidden"] = "named"
+    memory_steps: int = Field(default=3, ge=0, le=8)
+    max_chars: int = Field(default=12_000, ge=1500, le=200_000)
+    options: int = Field(default=3, ge=1, le=8)
+    reason_chars: int = Field(default=300, ge=1, le=2000)
+
+    @model_validator(mode="after")
+    def _paraphrase_exists(self) -> Prompt:
+        if self.paraphrase > len(self.paraphrases):
+            raise ValueError(
+                f"paraphrase = {self.paraphrase}: there are {len(self.paraphrases)} paraphrases"
+            )
+        return self
 
 
 class ScriptStep(_Table):
@@ -304,6 +421,8 @@ class ScriptStep(_Table):
         confidence: 0–1.
         accept: Answer to ``respond``.
         choice: Answer to ``pick``, and counter-offer of ``respond``.
+        scores: Answer to ``ballot``: candidate id → whole number 0–10.
+        message: Text for the others, with whatever it answers.
     """
 
     at: int | None = Field(default=None, ge=1, le=1_000_000)
@@ -319,6 +438,8 @@ class ScriptStep(_Table):
     confidence: Fraction | None = None
     accept: bool = False
     choice: str = Field(default="", max_length=4000)
+    scores: dict[str, int] = Field(default={}, max_length=256)
+    message: str = Field(default="", max_length=4000)
 
 
 class Script(_Table):
@@ -355,6 +476,8 @@ class PersonaSpec(_Table):
         model: The language model of an llm seat.
         prompt: Texts of an llm seat.
         script: The part of a scripted persona.
+        remote: The other process of a remote seat.
+        replay: How a recorded seat speaks again.
     """
 
     schema_: Literal["persona/1"] = Field(default="persona/1", alias="schema")
@@ -372,11 +495,20 @@ class PersonaSpec(_Table):
     model: ModelTable = ModelTable()
     prompt: Prompt = Prompt()
     script: Script | None = None
+    remote: RemoteTable | None = None
+    replay: ReplayTable | None = None
 
     @model_validator(mode="after")
     def _script_and_backend_agree(self) -> PersonaSpec:
         if self.backend.kind == "scripted" and self.script is None:
             raise ValueError("backend.kind = 'scripted' needs a [script] table")
+        if self.backend.kind == "remote":
+            remote = self.remote or RemoteTable()
+            if bool(remote.url) == bool(remote.command):
+                raise ValueError("backend.kind = 'remote' needs [remote] with url or command")
+        if self.backend.kind in {"learned", "replay"} and not self.backend.ref:
+            what = "a policy file" if self.backend.kind == "learned" else "a run or trace file"
+            raise ValueError(f"backend.kind = {self.backend.kind!r} needs ref, {what}")
         return self
 
     @property

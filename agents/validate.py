@@ -13,10 +13,10 @@ import numbers
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from agents.persona_schema import PersonaSpec
-from policies.records import MAX_PROPOSALS, Proposal, Reply, Request, Usage
+from policies.records import MAX_PROPOSALS, Note, NoteKind, Proposal, Reply, Request, Usage
 from world.actions import NOP, Action, ActionTemplate, ParamValue
 from world.errors import InvalidProposalError
 from world.model import World, significant
@@ -25,9 +25,12 @@ MAX_TEXT = 2000
 MAX_TARGET = 2048
 MAX_PARAM_TEXT = 512
 MAX_SCORES = 256
+MAX_NOTES = 16
+MAX_NOTE_FIELDS = 24
 MAX_CLAIMS = 32
 _LARGEST_WHOLE = 2**53
 _NOTHING_USED = Reply().usage
+_NOTE_KINDS = get_args(NoteKind)
 _KEPT = {"\n", "\t"}
 _FORBIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
@@ -109,11 +112,13 @@ def _reply(request: Request, reply: object) -> Reply:
             message=_text("message", reply.message),
             usage=_usage(reply.usage),
             fallback=_text("fallback", reply.fallback),
+            notes=_notes(reply.notes),
         )
     common = Reply(
         message=_text("message", reply.message),
         usage=_usage(reply.usage),
         fallback=_text("fallback", reply.fallback),
+        notes=_notes(reply.notes),
     )
     offered = request.ask.payload.get("candidates")
     known = frozenset(offered) if isinstance(offered, list | tuple) else None
@@ -297,8 +302,34 @@ def _usage(usage: object) -> Usage:
     usd = None if usage.usd is None else _finite("usage in dollars", usage.usd)
     if usd is not None and usd < 0:
         _refuse(f"usage is {usd:.4g} dollars", "it is at least 0")
+    latency_ms = _finite("usage in milliseconds", usage.latency_ms)
+    if latency_ms < 0:
+        _refuse(f"usage is {latency_ms:.4g} ms", "it is at least 0")
     calls, tokens_in, tokens_out = (int(count) for count in counts)
-    return Usage(calls, tokens_in, tokens_out, usd)
+    return Usage(calls, tokens_in, tokens_out, usd, latency_ms)
+
+
+def _notes(notes: object) -> tuple[Note, ...]:
+    return tuple(_note(entry) for entry in _sequence("notes", notes, MAX_NOTES))
+
+
+def _note(note: object) -> Note:
+    if not isinstance(note, Note) or note.kind not in _NOTE_KINDS:
+        _refuse(f"a note is {_name(note)}", f"it must be a Note: {', '.join(_NOTE_KINDS)}")
+    if not isinstance(note.data, Mapping) or len(note.data) > MAX_NOTE_FIELDS:
+        _refuse(f"the data of a note are {_name(note.data)}", f"at most {MAX_NOTE_FIELDS} values")
+    data: dict[str, ParamValue | None] = {}
+    for name, value in note.data.items():
+        key = _plain_text("name in a note", name, 64)
+        if value is None or isinstance(value, bool):
+            data[key] = value
+        elif isinstance(value, str):
+            data[key] = _text("note", value)
+        elif isinstance(value, int) and abs(value) <= _LARGEST_WHOLE:
+            data[key] = int(value)
+        else:
+            data[key] = significant(_finite("a value in a note", value))
+    return Note(note.kind, data)
 
 
 def _sequence(where: str, value: object, most: int) -> tuple[Any, ...]:

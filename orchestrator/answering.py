@@ -10,19 +10,23 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
+import signal
 import threading
 from collections.abc import Awaitable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
+from agents.faults import SeatEndsRun, SeatFault, SpentFault
 from agents.seat import Persona, deadline_s
 from agents.validate import fallback_reply, validated_reply
 from policies.records import Reply, Request
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _MAX_REASON = 200
+_MAY_END_RUN = frozenset({"human", "llm", "replay"})
 
 
 def ask_now(persona: Persona, request: Request) -> Reply:
@@ -30,11 +34,11 @@ def ask_now(persona: Persona, request: Request) -> Reply:
     if persona.blocking:
         return _settle(_in_thread(persona, request), persona, request)
     try:
-        answer = persona.answer(request)
+        answer = _spoken(persona, request)
         if type(answer) is not Reply and inspect.isawaitable(answer):
             answer = asyncio.run(asyncio.wait_for(_as_coroutine(answer), _deadline(persona)))
         return _accepted(request, answer)
-    except _PERSONA_FAULTS as error:
+    except Exception as error:
         return _fallback(persona, request, error)
 
 
@@ -63,11 +67,11 @@ async def ask(persona: Persona, request: Request) -> Reply:
         if persona.blocking:
             answer: Any = asyncio.wrap_future(_in_thread(persona, request))
         else:
-            answer = persona.answer(request)
+            answer = _spoken(persona, request)
         if inspect.isawaitable(answer):
             answer = await asyncio.wait_for(_as_coroutine(answer), _deadline(persona))
         return _accepted(request, answer)
-    except _PERSONA_FAULTS as error:
+    except Exception as error:
         return _fallback(persona, request, error)
 
 
@@ -81,15 +85,77 @@ async def ask_all(
     return {request.ask.seat: answer for request, answer in zip(requests, answers, strict=True)}
 
 
-# SystemExit is a persona's fault too: no persona may end the room. KeyboardInterrupt is not.
-_PERSONA_FAULTS = (Exception, SystemExit)
+class _Quit(Exception):  # noqa: N818
+    """A persona raised what would end the process: SystemExit, KeyboardInterrupt and the like.
+
+    No persona may end the room; only a signal may.
+    """
+
+
+def _spoken(persona: Persona, request: Request) -> Any:
+    """What a persona says on the spot; Ctrl-C while it speaks still interrupts."""
+    with _Interrupts() as interrupts:
+        try:
+            return persona.answer(request)
+        except Exception:
+            raise
+        except BaseException as error:
+            if interrupts.came or _may_end_run(persona, error):
+                raise
+            raise _Quit(_named(error)) from error
 
 
 async def _as_coroutine(answer: Awaitable[Any]) -> Any:
     try:
         return await answer
-    except SystemExit as error:  # inside a task it would stop the event loop, not the persona
-        raise RuntimeError(f"SystemExit: {error}") from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # the deadline, or the whole room
+            raise
+        raise _Quit(_named(error)) from error
+    except (SystemExit, KeyboardInterrupt) as error:
+        # Inside a task either would stop the event loop, not the persona. Ctrl-C comes as a
+        # cancellation here.
+        raise _Quit(_named(error)) from error
+
+
+class _Interrupts:
+    """Tells a KeyboardInterrupt of Ctrl-C from one that code raised, in the main thread.
+
+    A program that handles SIGINT itself never sees one of Ctrl-C, nor does another thread.
+
+    Attributes:
+        came: Whether a signal came.
+    """
+
+    __slots__ = ("_ours", "came")
+
+    def __init__(self) -> None:
+        self.came = False
+        self._ours = False
+
+    def __enter__(self) -> _Interrupts:
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._interrupt)
+            self._ours = True
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self.came = True
+        signal.default_int_handler(number, frame)
+
+
+def _may_end_run(persona: Persona, error: BaseException) -> bool:
+    """Whether an error ends the run: a person left, or a recording no longer fits.
+
+    Only our own backends have that power; a persona of somebody else's that raises it is at fault.
+    """
+    return isinstance(error, SeatEndsRun) and persona.spec.backend.kind in _MAY_END_RUN
 
 
 def _deadline(persona: Persona) -> float:
@@ -111,8 +177,10 @@ def _in_thread(persona: Persona, request: Request) -> Future[object]:
             if inspect.isawaitable(result):
                 result = asyncio.run(_as_coroutine(result))
         except BaseException as error:
+            kept = isinstance(error, Exception) or _may_end_run(persona, error)
+            fault = error if kept else _Quit(_named(error))
             if not future.cancelled():
-                future.set_exception(error)
+                future.set_exception(fault)
         else:
             if not future.cancelled():
                 future.set_result(result)
@@ -124,7 +192,7 @@ def _in_thread(persona: Persona, request: Request) -> Future[object]:
 def _settle(future: Future[object], persona: Persona, request: Request) -> Reply:
     try:
         return _accepted(request, future.result(_deadline(persona)))
-    except _PERSONA_FAULTS as error:
+    except Exception as error:
         return _fallback(persona, request, error)
 
 
@@ -132,7 +200,22 @@ def _fallback(persona: Persona, request: Request, error: BaseException) -> Reply
     if isinstance(error, TimeoutError | FutureTimeout):
         reason = f"no answer within {_deadline(persona):g} s"
     else:
-        text = _ADDRESS.sub("0x…", " ".join(str(error).split()))
-        name = type(error).__name__
-        reason = f"{name}: {text}" if text else name
-    return fallback_reply(request.world, request, reason[:_MAX_REASON], persona.spec)
+        reason = str(error) if isinstance(error, _Quit) else _named(error)
+        if isinstance(error, SeatFault):  # its own words are the record
+            reason = _ADDRESS.sub("0x…", error.line())
+    spec = persona.spec
+    if not isinstance(error, SpentFault):
+        return fallback_reply(request.world, request, reason[:_MAX_REASON], spec)
+    if error.by_rules:
+        spec = spec.model_copy(
+            update={"backend": spec.backend.model_copy(update={"fallback": "rules"})}
+        )
+    reply = fallback_reply(request.world, request, reason[:_MAX_REASON], spec)
+    return replace(reply, usage=error.usage, notes=error.notes)
+
+
+def _named(error: BaseException) -> str:
+    """``Kind: text`` of an error, without what differs from run to run."""
+    text = _ADDRESS.sub("0x…", " ".join(str(error).split()))
+    name = type(error).__name__
+    return f"{name}: {text}" if text else name

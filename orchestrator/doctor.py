@@ -8,10 +8,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
+from orchestrator.console.text import plain, without_secrets
 from orchestrator.settings import Resolved
 from orchestrator.version import version
 from world.errors import EpisodeMissingError, StoreUnavailableError, WarRoomError
@@ -32,6 +36,8 @@ _ENDPOINT_VARIABLES = (
     "API_KEY",
     "HF_TOKEN",
 )
+_URL_VARIABLES = ("OPENAI_BASE_URL", "OPENAI_API_BASE", "API_BASE_URL")
+_PATIENCE_S = 3.0
 _OLDEST_PYTHON = (3, 11)
 
 
@@ -99,7 +105,7 @@ def examine(resolved: Resolved, warnings: Sequence[str] = ()) -> Report:
         _store(resolved),
         _out(Path(resolved.settings.out)),
         *(_persona_folder(Path(folder)) for folder in resolved.settings.personas),
-        _endpoint(),
+        _endpoint(resolved),
         *(Check("environment", None, warning) for warning in warnings),
     ]
     return Report(tuple(checks))
@@ -177,8 +183,36 @@ def _persona_folder(folder: Path) -> Check:
     return Check("persona folder", True, f"{folder}: {len(list(folder.glob('*.toml')))} files")
 
 
-def _endpoint() -> Check:
-    """Names only: what a variable holds is nobody's business here."""
+def _endpoint(resolved: Resolved) -> Check:
+    """Whether the model endpoint answers; what a key variable holds is nobody's business here."""
     present = [name for name in _ENDPOINT_VARIABLES if os.environ.get(name)]
     note = f"set: {', '.join(present)}" if present else "no variable set"
-    return Check("model endpoint", None, f"{note}; not needed by this version")
+    wanted = bool(resolved.settings.model)
+    urls = (os.environ.get(name, "") for name in _URL_VARIABLES)
+    url = resolved.settings.base_url or next((found for found in urls if found), "")
+    if not url:
+        return Check("model endpoint", None, f"{note}; needed for --model only")
+    said = _models_at(url.rstrip("/"))
+    answers = said.startswith("answers")
+    shown = without_secrets(plain(url, 120))
+    fix = "" if answers else "Start it, or correct --base-url or OPENAI_BASE_URL"
+    return Check(
+        "model endpoint", answers if wanted else None, f"{shown} {said}; {note}", fix, True
+    )
+
+
+def _models_at(url: str) -> str:
+    """What an endpoint says when it is asked for its models."""
+    if not url.startswith(("http://", "https://")):
+        return "is no http address"
+    key = os.environ.get("OPENAI_API_KEY", "").strip()
+    try:
+        asked = Request(f"{url}/models")  # noqa: S310 - the scheme was looked at
+        if key:
+            asked.add_unredirected_header("Authorization", f"Bearer {key}")
+        with urlopen(asked, timeout=_PATIENCE_S) as answer:  # noqa: S310
+            return f"answers ({answer.status})"
+    except HTTPError as error:
+        return f"answers ({error.code})"
+    except (OSError, ValueError, HTTPException) as error:
+        return f"does not answer ({type(error).__name__})"

@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from agents.faults import SeatEndsRun
 from orchestrator import phases
+from orchestrator.attendance import attended
 from orchestrator.lease import folder_lock, lease
 from orchestrator.room import Room, build_room
 from orchestrator.runs import (
@@ -33,6 +35,7 @@ from orchestrator.spec import EpisodeResult, EpisodeSpec, Observer, Spent
 from orchestrator.stopwatch import Stopwatch
 from orchestrator.trace.events import Chain, Event, Head
 from orchestrator.trace.writer import TraceWriter
+from policies.records import Usage
 from world.errors import WarRoomError
 from world.graders.registry import grade
 from world.graders.scorecard import Scorecard
@@ -41,6 +44,8 @@ from world.store.base import EpisodeMeta, Lease, StoreSettings, WorldStore
 from world.store.open import open_store
 
 INTERRUPTED = "interrupted"
+WAITING = "waiting"
+"""`EpisodeResult.stop_reason` of a run that waits for people to answer its `questions`."""
 
 
 def run_episode(
@@ -81,17 +86,25 @@ def run_episode(
             opened.disconnect()
 
 
-def drive_to_end(session: Session, settings: StoreSettings, resumed_at: int = 0) -> EpisodeResult:
-    """Drive a session that stands at some step until it ends; close it; report."""
-    spec = session.room.spec
+def drive_to_end(
+    session: Session,
+    settings: StoreSettings,
+    resumed_at: int = 0,
+    drive: Callable[[Session], None] | None = None,
+) -> EpisodeResult:
+    """Drive a session that stands at some step until it ends; close it; report.
+
+    Args:
+        session: The session.
+        settings: How long a closed episode is kept.
+        resumed_at: Steps that were committed before.
+        drive: Who drives it; None is the driver that the spec names.
+    """
     if session.observer:
         session.observer.started(session.run, _announced(session, resumed_at))
     try:
-        if spec.driver == "graph":
-            from orchestrator.graph import drive
-        else:
-            from orchestrator.loop import drive
-        drive(session)
+        with attended(session):
+            _driven(session, drive or _driver(session.room.spec))
         scorecard = _close(session) if session.finished else None
         if scorecard:
             _retain(session, settings)
@@ -104,6 +117,28 @@ def drive_to_end(session: Session, settings: StoreSettings, resumed_at: int = 0)
     if session.observer:
         session.observer.ended(result)
     return result
+
+
+def _driver(spec: EpisodeSpec) -> Callable[[Session], None]:
+    if spec.driver == "graph":
+        from orchestrator.graph import drive
+    else:
+        from orchestrator.loop import drive
+    return drive
+
+
+def _driven(session: Session, drive: Callable[[Session], None]) -> None:
+    """Drive, and let a seat that may not be replaced end the run between two steps.
+
+    Raises:
+        WarRoomError: What such a seat reports; where a person merely left there is nothing to.
+    """
+    try:
+        drive(session)
+    except SeatEndsRun as ending:
+        session.stop.request()
+        if ending.error is not None:
+            raise ending.error from None
 
 
 def run_record(room: Room, store: WorldStore) -> dict[str, Any]:
@@ -213,9 +248,16 @@ def episode_meta(room: Room, run: str) -> EpisodeMeta:
 def public_spec(spec: EpisodeSpec) -> dict[str, Any]:
     """A spec as JSON without where its store is: a URL may hold a password."""
     data = spec.model_dump(mode="json")
+    if not _plain_address(spec.base_url):
+        data["base_url"] = ""
     if "://" in spec.store:
         data["store"] = "server"
     return data
+
+
+def _plain_address(url: str) -> bool:
+    """Whether an address can hold no password or token."""
+    return "@" not in url and "?" not in url
 
 
 def _close(session: Session) -> Scorecard:
@@ -245,7 +287,9 @@ def _close(session: Session) -> Scorecard:
 
 
 def _retain(session: Session, settings: StoreSettings) -> None:
-    if settings.retention_s > 0 and session.store.durable:
+    # A branch that was forked off does not say when its episode may go.
+    own = session.lease.episode == session.run
+    if settings.retention_s > 0 and session.store.durable and own:
         session.store.retain(session.run, settings.retention_s)
 
 
@@ -262,19 +306,30 @@ def _announced(session: Session, resumed_at: int) -> dict[str, Any]:
     }
 
 
+def total_spent(usage: Mapping[str, Usage]) -> Spent:
+    """What all seats spent together; dollars are unknown as soon as one seat's are."""
+    used = tuple(usage.values())
+    dollars = [each.usd for each in used if each.usd is not None]
+    return Spent(
+        calls=sum(each.calls for each in used),
+        tokens_in=sum(each.tokens_in for each in used),
+        tokens_out=sum(each.tokens_out for each in used),
+        usd=significant(sum(dollars)) if len(dollars) == len(used) else None,
+    )
+
+
+def told_fallbacks(counted: Mapping[str, tuple[int, str]]) -> tuple[dict[str, Any], ...]:
+    """``{seat, count, first}`` of the seats for which something stood in."""
+    return tuple(
+        {"seat": seat, "count": count, "first": first} for seat, (count, first) in counted.items()
+    )
+
+
 def result_of(session: Session, scorecard: Scorecard | None) -> EpisodeResult:
     """The document of ``run --json``."""
     spec = session.room.spec
     rewards = tuple(significant(step.reward) for step in session.graded)
     last = session.after.metrics if session.after else {}
-    used = tuple(session.usage.values())
-    dollars = [each.usd for each in used if each.usd is not None]
-    usage = Spent(
-        calls=sum(each.calls for each in used),
-        tokens_in=sum(each.tokens_in for each in used),
-        tokens_out=sum(each.tokens_out for each in used),
-        usd=sum(dollars) if len(dollars) == len(used) else None,
-    )
     return EpisodeResult(
         run=session.run,
         scenario=session.room.scenario.name,
@@ -284,7 +339,8 @@ def result_of(session: Session, scorecard: Scorecard | None) -> EpisodeResult:
         driver=spec.driver,
         store=session.store.name,
         steps=session.step,
-        stop_reason=session.stop_reason or INTERRUPTED,
+        stop_reason=session.stop_reason or (WAITING if session.questions else INTERRUPTED),
+        questions=tuple(dict(question) for question in session.questions),
         success=bool(scorecard and scorecard.success),
         success_any=any(step.success for step in session.graded),
         score=significant(scorecard.total) if scorecard else 0.0,
@@ -292,7 +348,8 @@ def result_of(session: Session, scorecard: Scorecard | None) -> EpisodeResult:
         rewards=rewards,
         metrics_end={name: significant(value) for name, value in last.items() if value is not None},
         violations=scorecard.violations if scorecard else (),
-        usage=usage,
+        fallbacks=told_fallbacks(session.fallbacks),
+        usage=total_spent(session.usage),
         trace=str(Path(spec.out) / session.run / TRACE_FILE) if spec.out else "",
         trace_sha=session.chain.head.sha,
         scorecard=scorecard.as_json() if scorecard else {},

@@ -25,12 +25,12 @@ os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import Send
+from langgraph.types import Command, Send, interrupt
 
-from orchestrator import phases
+from orchestrator import approval, interrupts, phases
 from orchestrator.answering import ask, ask_now
 from orchestrator.session import Session
-from world.errors import ConfigError, MissingExtraError
+from world.errors import MissingExtraError
 
 _SLACK = 16
 
@@ -87,7 +87,12 @@ def _fan_out(state: RunState, runtime: Runtime[RunContext]) -> list[Send] | str:
 def _propose(state: SeatTask, runtime: Runtime[RunContext]) -> RunUpdate:
     session, seat = runtime.context.session, state["seat"]
     asked = session.waiting[seat]
-    phases.receive(session, asked, ask_now(session.room.personas[seat], asked))
+    if question := interrupts.question(session, asked):
+        # This node is executed again with the answer; nothing before this line may act.
+        reply = interrupts.reply(session, asked, interrupt(question))
+    else:
+        reply = ask_now(session.room.personas[seat], asked)
+    phases.receive(session, asked, reply)
     return {"answers": [seat]}
 
 
@@ -109,8 +114,26 @@ def _negotiate(state: RunState, runtime: Runtime[RunContext]) -> RunUpdate:
 
 def _after_negotiation(state: RunState, runtime: Runtime[RunContext]) -> list[Send] | str:
     if runtime.context.session.decision is not None:
-        return "commit"
+        return _gated(state, runtime)
     return _fan_out(state, runtime)
+
+
+def _gated(state: RunState, runtime: Runtime[RunContext]) -> str:
+    del state
+    return "approve" if approval.gate(runtime.context.session) else "commit"
+
+
+def _approve(state: RunState, runtime: Runtime[RunContext]) -> RunUpdate:
+    """One question of the human gate; a refusal may bring the next one."""
+    del state
+    session = runtime.context.session
+    question = approval.gate(session)
+    if question is not None:
+        verdict = approval.remembered(session, question)
+        if verdict is None and session.room.pauses:
+            verdict = interrupts.verdict(interrupt(question.as_json()))
+        approval.rule(session, question, verdict or approval.ask_person(session, question))
+    return {}
 
 
 def _commit(state: RunState, runtime: Runtime[RunContext]) -> RunUpdate:
@@ -138,6 +161,10 @@ async def _commit_async(state: RunState, runtime: Runtime[RunContext]) -> RunUpd
     return _commit(state, runtime)
 
 
+async def _approve_async(state: RunState, runtime: Runtime[RunContext]) -> RunUpdate:
+    return _approve(state, runtime)
+
+
 def build(asynchronous: bool = False) -> StateGraph[RunState, RunContext, RunState, RunState]:
     """The uncompiled graph. Its nodes know no persona; they are the same for every room."""
     graph: StateGraph[RunState, RunContext, RunState, RunState] = StateGraph(
@@ -146,11 +173,15 @@ def build(asynchronous: bool = False) -> StateGraph[RunState, RunContext, RunSta
     graph.add_node("observe", _observe_async if asynchronous else _observe)
     graph.add_node("propose", _propose_async if asynchronous else _propose)
     graph.add_node("negotiate", _negotiate_async if asynchronous else _negotiate)
+    graph.add_node("approve", _approve_async if asynchronous else _approve)
     graph.add_node("commit", _commit_async if asynchronous else _commit)
     graph.add_edge(START, "observe")
     graph.add_conditional_edges("observe", _fan_out, ["propose", "negotiate"])
     graph.add_edge("propose", "negotiate")
-    graph.add_conditional_edges("negotiate", _after_negotiation, ["propose", "negotiate", "commit"])
+    graph.add_conditional_edges(
+        "negotiate", _after_negotiation, ["propose", "negotiate", "approve", "commit"]
+    )
+    graph.add_conditional_edges("approve", _gated, ["approve", "commit"])
     graph.add_conditional_edges("commit", _after_commit, ["observe", END])
     return graph
 
@@ -170,8 +201,13 @@ def _compiled(asynchronous: bool) -> Any:
 
 
 def supersteps(horizon: int, max_rounds: int) -> int:
-    """An explicit recursion limit: what an episode of this length can need, and a little more."""
-    return (4 + 2 * max_rounds) * horizon + _SLACK
+    """An explicit recursion limit: what an episode of this length can need, and a little more.
+
+    Args:
+        horizon: Steps.
+        max_rounds: Most batches of asks of one negotiation, the one for ballots included.
+    """
+    return (4 + approval.MOST_QUESTIONS + 2 * max_rounds) * horizon + _SLACK
 
 
 def drive(session: Session) -> None:
@@ -180,7 +216,7 @@ def drive(session: Session) -> None:
         return
     room = session.room
     start: RunState = {"step": session.step, "answers": [], "decided": ""}
-    config = {"recursion_limit": supersteps(room.scenario.horizon, room.protocol.max_rounds)}
+    config = {"recursion_limit": supersteps(room.scenario.horizon, room.max_rounds + 1)}
     context = RunContext(session)
     if room.spec.checkpointer != "none":
         _drive_checkpointed(session, start, config, context)
@@ -195,18 +231,38 @@ def drive(session: Session) -> None:
 def _drive_checkpointed(
     session: Session, start: RunState, config: Mapping[str, Any], context: RunContext
 ) -> None:
-    """With a checkpointer, for seats that interrupt. The store stays the record on resume."""
-    if session.room.asynchronous:
-        raise ConfigError(
-            "--checkpointer does not go with an asynchronous seat yet",
-            "the checkpointers here are synchronous",
-            "Drop --checkpointer, or the asynchronous seat",
-        )
+    """With a checkpointer, for seats that interrupt. The store stays the record on resume.
+
+    The graph is the synchronous one: the checkpointers are, and an awaitable seat is waited for in
+    the thread of its own task, so that a round still waits for the slowest seat only.
+    """
     with _checkpointer(session) as saver:
         graph = build().compile(checkpointer=saver)
         thread = {"thread_id": f"{session.run}:{session.lease.branch}"}
         settings: Any = {**config, "configurable": thread}
-        graph.invoke(start, settings, context=context, durability="exit")
+        pending = _pending(graph, settings, session)
+        given: Any = start
+        if pending:
+            interrupts.catch_up(session)
+            session.questions = tuple(each.value for each in pending)
+            texts = interrupts.accepted(session)
+            if not texts:
+                return
+            given = Command(
+                resume={e.id: texts[e.value["seat"]] for e in pending if e.value["seat"] in texts}
+            )
+        else:
+            interrupts.refuse_stray(session)
+        left = graph.invoke(given, settings, context=context, durability="exit")
+        session.questions = tuple(each.value for each in left.get("__interrupt__", ()))
+
+
+def _pending(graph: Any, settings: Any, session: Session) -> list[Any]:
+    """What the graph was stopped for, if it stands where the store does; the store wins."""
+    stands = graph.get_state(settings)
+    if not stands.values or stands.values.get("step") != session.step:
+        return []
+    return [each for task in stands.tasks for each in task.interrupts]
 
 
 @contextmanager
@@ -238,3 +294,19 @@ def _extra(name: str) -> Iterator[None]:
             f"{error.name or error} is not installed",
             f"Install it: pip install 'langgraph-checkpoint-{name}'",
         ) from error
+
+
+def stored_interrupts(path: Path, run: str) -> tuple[int, tuple[Mapping[str, Any], ...]]:
+    """Steps committed and open questions, as a run's checkpoint file says; drives nothing."""
+    with _extra("sqlite"):
+        from langgraph.checkpoint.sqlite import SqliteSaver
+    from orchestrator.lease import BRANCH
+
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        stands = (
+            build()
+            .compile(checkpointer=saver)
+            .get_state({"configurable": {"thread_id": f"{run}:{BRANCH}"}})
+        )
+        found = [each.value for task in stands.tasks for each in task.interrupts]
+    return int(stands.values.get("step", 0)) if stands.values else 0, tuple(found)

@@ -5,14 +5,6 @@ from __future__ import annotations
 from world.errors import ConfigError
 
 LATER_OPTIONS = {
-    "human": "a human seat",
-    "model": "personas that speak through a language model",
-    "base-url": "personas that speak through a language model",
-    "record": "recording of model replies",
-    "playback": "playback of model replies",
-    "budget-usd": "a budget for model calls",
-    "approve": "a human gate before destructive actions",
-    "rendered": "the prompt that a model would get",
     "engine": "a choice of engine (today: a local process pool)",
     "html": "the report",
     "png": "the report",
@@ -20,19 +12,16 @@ LATER_OPTIONS = {
 }
 """Option without dashes → what it will bring."""
 
-LATER_SETTINGS = ("human", "model", "base_url", "record", "playback", "budget_usd", "approve")
+LATER_SETTINGS: tuple[str, ...] = ()
 """Settings (``warroom.toml`` keys, ``WARROOM_*`` variables) of options that come later."""
 
 LATER_COMMANDS = {
-    "replay": "re-running a record",
-    "counterfactual": "the same storm with one thing changed",
     "influence": "who moved the outcome",
     "stats": "tables with confidence intervals",
     "probe": "tests of one persona's character",
     "report": "the self-contained report",
     "serve": "the page and its server",
     "train": "learned personas",
-    "trace diff": "comparing two traces",
 }
 """Command → what it will bring."""
 

@@ -25,25 +25,31 @@ _ALONE = "room-in-process"
 
 
 @contextmanager
-def lease(store: WorldStore, run: str, say: Callable[[str], None] | None = None) -> Iterator[Lease]:
+def lease(
+    store: WorldStore,
+    run: str,
+    say: Callable[[str], None] | None = None,
+    branch: str = BRANCH,
+) -> Iterator[Lease]:
     """Hold the lease of an episode while a block runs, however long a seat takes to answer.
 
     Args:
         store: Where the episode lives.
         run: Episode id.
         say: Told once, in one line, when there is another holder to wait for.
+        branch: Branch of the episode.
 
     Raises:
         LeaseLostError: Another process is driving it.
     """
     if store.name == "inprocess":  # nobody else can see it
-        alone = store.lease(run, BRANCH, _ALONE, TTL_S)
+        alone = store.lease(run, branch, _ALONE, TTL_S)
         if alone is None:
             raise LeaseLostError(f"run {run} is being driven already", "", "")
         yield alone
         return
     with Holder() as holder:
-        held = take_lease(store, run, BRANCH, holder.token, TTL_S, say)
+        held = take_lease(store, run, branch, holder.token, TTL_S, say)
         try:
             with _renewed(store, held):
                 yield held

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 
-from orchestrator.answering import ask_all, ask_all_now
+from orchestrator.answering import ask, ask_all_now
+from orchestrator.approval import settle
 from orchestrator.phases import commit, negotiate, observe, pending, receive
 from orchestrator.session import Session
+from policies.records import Request
 
 
 def drive(session: Session) -> None:
@@ -27,18 +29,21 @@ def drive(session: Session) -> None:
             for asked in waiting:
                 receive(session, asked, replies[asked.ask.seat])
             decided = negotiate(session)
+        settle(session)
         commit(session)
 
 
 async def _drive_async(session: Session) -> None:
-    personas = session.room.personas
     while not session.finished and not session.stop.requested:
         observe(session)
         decided = False
         while not decided:
-            waiting = pending(session)
-            replies = await ask_all(personas, waiting)
-            for asked in waiting:
-                receive(session, asked, replies[asked.ask.seat])
+            # Each reply is received (and kept) when it comes, whoever is slower.
+            await asyncio.gather(*(_answered(session, asked) for asked in pending(session)))
             decided = negotiate(session)
+        settle(session)
         commit(session)
+
+
+async def _answered(session: Session, asked: Request) -> None:
+    receive(session, asked, await ask(session.room.personas[asked.ask.seat], asked))

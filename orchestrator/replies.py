@@ -10,7 +10,7 @@ import hashlib
 import json
 from typing import Any
 
-from policies.records import Proposal, Reply, Request, Usage
+from policies.records import Note, Proposal, Reply, Request, Usage
 from world.actions import joint_id, parse_joint
 
 
@@ -38,12 +38,15 @@ def write_reply(reply: Reply) -> bytes:
         "counter": reply.counter,
         "choice": reply.choice,
         "message": reply.message,
+        "fallback": reply.fallback,
         "usage": [
             reply.usage.calls,
             reply.usage.tokens_in,
             reply.usage.tokens_out,
             reply.usage.usd,
+            reply.usage.latency_ms,
         ],
+        "notes": [[note.kind, dict(note.data)] for note in reply.notes],
     }
     return json.dumps(data, sort_keys=True).encode()
 
@@ -66,7 +69,9 @@ def read_reply(content: bytes) -> Reply:
         counter=data["counter"],
         choice=data["choice"],
         message=data["message"],
+        fallback=data.get("fallback", ""),
         usage=Usage(*data["usage"]),
+        notes=tuple(Note(kind, content) for kind, content in data.get("notes", ())),
     )
 
 

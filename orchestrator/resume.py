@@ -17,25 +17,31 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from orchestrator.episode import Opening, drive_to_end, episode_meta, open_world
+from orchestrator.episode import (
+    Opening,
+    drive_to_end,
+    episode_meta,
+    open_world,
+    told_fallbacks,
+    total_spent,
+)
 from orchestrator.lease import BRANCH, folder_lock, lease
+from orchestrator.positions import add_fallbacks
+from orchestrator.retrace import Committed, retrace
 from orchestrator.room import Room, build_room
 from orchestrator.runs import SCORECARD_FILE, TIMINGS_FILE, TRACE_FILE, read_record, write_record
-from orchestrator.session import Session, StopFlag, roll_digest
-from orchestrator.spec import EpisodeResult, EpisodeSpec, Observer, Spent
-from orchestrator.stopwatch import Stopwatch
+from orchestrator.session import Session, StopFlag
+from orchestrator.spec import EpisodeResult, EpisodeSpec, Observer
+from orchestrator.stopwatch import Stopwatch, spent_before
 from orchestrator.trace.events import Chain
 from orchestrator.trace.reader import find_run, has_ended
 from orchestrator.trace.writer import TraceWriter
-from world.actions import parse_joint
 from world.errors import (
     ConfigError,
-    DigestMismatchError,
     EpisodeClosedError,
     EpisodeMissingError,
     UnknownNameError,
 )
-from world.graders.scorecard import GradedStep
 from world.model import Delta, History
 from world.store.base import Lease, StoreSettings, WorldStore
 from world.store.open import open_store
@@ -50,6 +56,7 @@ class _Recorded:
     lines: tuple[bytes, ...]
     action: str
     state: str
+    payments: Mapping[str, float]
 
 
 def resume_episode(
@@ -60,6 +67,8 @@ def resume_episode(
     stop: StopFlag | None = None,
     settings: StoreSettings | None = None,
     say: Callable[[str], None] | None = None,
+    base_url: str = "",
+    answers: Mapping[str, str] | None = None,
 ) -> EpisodeResult:
     """Finish a run. A finished one is reported again and nothing is changed.
 
@@ -71,6 +80,8 @@ def resume_episode(
         stop: Ask it to stop after a step.
         settings: Where an embedded store lives.
         say: Told in one line when there is another process to wait for.
+        base_url: Overrides the model endpoint that the run was started with.
+        answers: Seat (or ``approve``) → what the person answers to the question that it waits for.
 
     Raises:
         UnknownNameError: There is no such run.
@@ -80,9 +91,15 @@ def resume_episode(
     """
     folder = find_run(run, Path(out)).parent
     record = read_record(folder)
-    room = build_room(_spec_of(record, folder, store))
+    ended = has_ended(folder / TRACE_FILE)
+    spec = _spec_of(record, folder, store)
+    if base_url:
+        spec = spec.model_copy(update={"base_url": base_url})
+    if not ended:
+        _check_own(record, folder)
+    room = build_room(spec, speaks=not ended)
     _check_unchanged(room, record)
-    if has_ended(folder / TRACE_FILE):
+    if ended:
         return _finished(room, folder)
     settings = settings or StoreSettings()
     opened = open_store(room.spec.store, settings)
@@ -97,12 +114,24 @@ def resume_episode(
             ):
                 session = _attach(room, opened, held, opening, folder / TRACE_FILE)
                 session.observer, session.stop = observer, stop or StopFlag()
+                session.answers = dict(answers or {})
                 return drive_to_end(session, settings, resumed_at=session.step)
         except EpisodeClosedError:
             _fill_file(opened, folder.name, folder / TRACE_FILE)
             return _finished(room, folder)
     finally:
         opened.disconnect()
+
+
+def recorded_spec(run: str, out: str, store: str | None) -> EpisodeSpec:
+    """What a run was started with, on the store that it will be resumed on.
+
+    Raises:
+        UnknownNameError: There is no such run, or its record cannot be read.
+        ConfigError: It needs the address of a server that is not kept.
+    """
+    folder = find_run(run, Path(out)).parent
+    return _spec_of(read_record(folder), folder, store)
 
 
 def _spec_of(record: Mapping[str, Any], folder: Path, store: str | None) -> EpisodeSpec:
@@ -123,6 +152,16 @@ def _spec_of(record: Mapping[str, Any], folder: Path, store: str | None) -> Epis
             "Name it: --store URL, or WARROOM_REDIS_URL",
         )
     return spec.model_copy(update={"out": str(folder.parent), "store": chosen})
+
+
+def _check_own(record: Mapping[str, Any], folder: Path) -> None:
+    """A fork lives on a branch of its parent's episode; it is made anew, never resumed."""
+    if "counterfactual" in record:
+        raise ConfigError(
+            f"{folder.name} is a counterfactual that was stopped",
+            "its branch goes on from another run",
+            "Type the counterfactual again: it gives the same",
+        )
 
 
 def _moved(record: Mapping[str, Any], store: str) -> bool:
@@ -169,6 +208,9 @@ def _attach(room: Room, store: WorldStore, held: Lease, opening: Opening, path: 
         state_digest=opening.snapshot.digest,
     )
     _replay(session, _recorded(path))
+    session.usage = spent_before(path.with_name(TIMINGS_FILE), session.step)
+    if room.desk is not None:
+        room.desk.meter.restore(session.usage)
     return session
 
 
@@ -189,6 +231,7 @@ def _recorded(path: Path) -> list[_Recorded]:
     steps: list[_Recorded] = []
     lines: list[bytes] = []
     action = state = ""
+    payments: Mapping[str, float] = {}
     with path.open("rb") as file:
         for raw in file:
             line = raw.rstrip(b"\n")
@@ -198,46 +241,26 @@ def _recorded(path: Path) -> list[_Recorded]:
             lines.append(line)
             if event["type"] == "decision":
                 action = event["data"]["action"]
+                payments = event["data"].get("payments", {})
             elif event["type"] == "applied":
                 state = event["data"]["state"]
             elif event["type"] == "grade":
-                steps.append(_Recorded(tuple(lines), action, state))
+                steps.append(_Recorded(tuple(lines), action, state, payments))
                 lines = []
     return steps
 
 
 def _replay(session: Session, recorded: list[_Recorded]) -> None:
     """Take the committed decisions through the world again; resend what the store lost."""
-    world = session.room.world
     in_store = session.store.attach(session.run, BRANCH).step
     for step, entry in enumerate(recorded, start=1):
-        seen = session.after or world.observe(session.state)
-        session.history.observations.append(seen)
-        for seat, names in session.room.scenario.masks.items():
-            if seat in session.room.personas:
-                history = session.seat_histories.setdefault(seat, History(session.room.scenario))
-                history.observations.append(seen.masked(names))
-        joint = parse_joint(entry.action)
-        session.state, outcomes, delta = world.step(session.state, joint)
-        session.state_digest = roll_digest(session.state_digest, delta)
-        if session.state_digest != entry.state:
-            raise DigestMismatchError(
-                f"step {step} of run {session.run} does not replay to the recorded world",
-                "the world's rules, NumPy or the record have changed since",
-                "Start a new run: the same seed decides the same storm",
-            )
+        spoken = [(e["type"], e.get("agent", ""), e["data"]) for e in map(json.loads, entry.lines)]
+        delta = retrace(session, Committed(entry.action, entry.state, entry.payments, spoken))
         if step > in_store:
             payload = b"\n".join(entry.lines)
             request = hashlib.sha256(payload).hexdigest()[:16]
             request_id = f"{session.run}/{BRANCH}/{step}/{request}"
             _resend(session.store, session.lease, step - 1, request_id, delta, payload)
-        session.history.decisions.append(joint)
-        for history in session.seat_histories.values():
-            history.decisions.append(joint)
-        session.after = world.observe(session.state)
-        session.graded.append(GradedStep.of(session.after, joint, outcomes, outcomes.violations))
-        session.step = step
-        session.stop_reason = outcomes.stop_reason if outcomes.done else ""
 
 
 def _resend(
@@ -257,11 +280,13 @@ def _finished(room: Room, folder: Path) -> EpisodeResult:
     metrics: dict[str, Any] = {}
     success_any = False
     ended: dict[str, Any] = {}
+    fallbacks: dict[str, tuple[int, str]] = {}
     sha = ""
     with (folder / TRACE_FILE).open("rb") as file:
         for line in file:
             event = json.loads(line)
             sha = event["sha"]
+            add_fallbacks(fallbacks, [(event["type"], event.get("agent", ""), event["data"])])
             if event["type"] == "grade":
                 rewards.append(float(event["data"]["reward"]))
                 success_any = success_any or event["data"]["success"]
@@ -290,7 +315,8 @@ def _finished(room: Room, folder: Path) -> EpisodeResult:
         rewards=tuple(rewards),
         metrics_end={key: value for key, value in metrics.items() if key in names},
         violations=tuple(card["violations"]),
-        usage=Spent(),
+        fallbacks=told_fallbacks(fallbacks),
+        usage=total_spent(spent_before(folder / TIMINGS_FILE, int(ended["steps"]))),
         trace=str(folder / TRACE_FILE),
         trace_sha=sha,
         scorecard=dict(card),

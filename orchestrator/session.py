@@ -8,18 +8,29 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.positions import STEPS_KEPT
 from orchestrator.room import Room
 from orchestrator.spec import Observer
 from orchestrator.stopwatch import Stopwatch
 from orchestrator.trace.events import Chain, Event
 from orchestrator.trace.writer import TraceWriter
-from policies.records import Ask, Decision, Deliberation, Reply, Request, Usage
+from policies.records import (
+    Ask,
+    Context,
+    Decision,
+    Deliberation,
+    Position,
+    Reply,
+    Request,
+    Stakes,
+    Usage,
+)
 from policies.table import Table
-from world.actions import joint_id
+from world.actions import Action, joint_id
 from world.graders.scorecard import GradedStep
 from world.model import Delta, History, Observation, significant
 from world.store.base import Lease, WorldStore
@@ -58,7 +69,12 @@ class Session:
         state_digest: Rolling digest of the world: SHA-256(previous + what the step changed).
         after: What the room observes after the last commit; the next step starts from it.
         graded: One entry per committed step.
+        paid: Seat → influence credits paid for the committed decisions.
+        usage: Seat → what it has spent so far.
+        fallbacks: Seat → how often something stood in for it, and the first reason.
+        positions: What seats stood for in the last steps, one entry a step.
         stop_reason: Why the episode is over; "" while it is not.
+        retouch: Changes ballots before they are counted, given the step: for what-if studies.
     """
 
     room: Room
@@ -76,8 +92,14 @@ class Session:
     state_digest: str = ""
     after: Observation | None = None
     graded: list[GradedStep] = field(default_factory=list)
+    paid: dict[str, float] = field(default_factory=dict)
     usage: dict[str, Usage] = field(default_factory=dict)
+    positions: deque[tuple[Position, ...]] = field(
+        default_factory=lambda: deque(maxlen=STEPS_KEPT)
+    )
+    fallbacks: dict[str, tuple[int, str]] = field(default_factory=dict)
     stop_reason: str = ""
+    retouch: Callable[[int, Context], Context] | None = None
     # The last requests, for a server that lost its tail (WR_BEHIND); bounded.
     sent: deque[tuple[int, str, Delta, bytes]] = field(default_factory=lambda: deque(maxlen=256))
     renewed_at_s: float = 0.0
@@ -85,6 +107,8 @@ class Session:
     seen: dict[str, Observation] = field(default_factory=dict)
     seat_histories: dict[str, History] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
+    proposed: dict[str, Reply] = field(default_factory=dict)
+    stakes: dict[str, Stakes] = field(default_factory=dict)
     inbox: dict[tuple[int, str], Reply] = field(default_factory=dict)
     journalled: Mapping[str, bytes] = field(default_factory=dict)
     table: Table | None = None
@@ -93,11 +117,19 @@ class Session:
     waiting: dict[str, Request] = field(default_factory=dict)
     round: int = 0
     decision: Decision | None = None
+    # The human gate: id of the candidate that was approved, and what was refused so far.
+    approved: str = ""
+    refused: tuple[tuple[Action, ...], ...] = ()
+    # Interrupts: what people are asked, and what they answered, by seat.
+    questions: tuple[Mapping[str, Any], ...] = ()
+    answers: Mapping[str, str] = field(default_factory=dict)
 
     def begin_step(self) -> None:
         """Forget the step before."""
         self.seen = {}
         self.events = []
+        self.proposed = {}
+        self.stakes = {}
         self.inbox = {}
         self.journalled = {}
         self.table = None
@@ -105,10 +137,17 @@ class Session:
         self.asks = ()
         self.round = 0
         self.decision = None
+        self.approved = ""
+        self.refused = ()
 
     def record(self, kind: str, data: Mapping[str, Any], agent: str = "", round_: int = 0) -> None:
         """Add an event to the step in progress."""
         self.events.append(Event(kind, self.step + 1, round_, data, agent))
+
+    def charge(self, payments: Mapping[str, float]) -> None:
+        """Book what seats pay for a committed decision, in influence credits."""
+        for seat, credits_paid in payments.items():
+            self.paid[seat] = significant(self.paid.get(seat, 0.0) + credits_paid)
 
     @property
     def finished(self) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -24,18 +23,20 @@ from pydantic_settings import (
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 from pydantic_settings.exceptions import SettingsError
 
 from orchestrator.console.text import close_matches, plain, without_secrets
 from orchestrator.later import LATER_OPTIONS, LATER_SETTINGS, refusal
+from orchestrator.room_numbers import NAMES, RoomNumber, room_numbers
 from orchestrator.spec import ROLES, EpisodeSpec
-from world.errors import ConfigError
+from world.errors import ConfigError, WarRoomError
 from world.store.base import StoreSettings
+from world.toml_text import TomlError, parse_toml, read_regular
 
 CONFIG_FILE = "warroom.toml"
 PREFIX = "WARROOM_"
+_MAX_FILE_BYTES = 2**20
 LOG_MODES = ("auto", "live", "lines", "json", "quiet")
 _OF_RUN = ("WARROOM_JSON", "WARROOM_RESUME", "WARROOM_PRINT_CONFIG")
 _NOT_SETTINGS = frozenset({"WARROOM_DEBUG", "WARROOM_TEST_REDIS", *_OF_RUN})
@@ -43,6 +44,7 @@ _NEARLY = 0.75
 """Likeness (`difflib`) from which a role counts as a misspelt one."""
 _ROLE = re.compile(r"[a-z][a-z0-9_-]{0,39}\Z")
 _PERSONA_SPLIT = re.compile(r"[;,\s]+(?=[a-z][a-z0-9_-]*=)")
+_WORD_SPLIT = re.compile(r"[;,\s]+")
 _SET_SPLIT = re.compile(r"[;,\s]+(?=[a-z][a-z0-9_-]*\.[\w.-]+=)")
 
 
@@ -63,8 +65,9 @@ class Settings(BaseSettings):
         protocol: Protocol name.
         no_deal: What decides where there is no deal: ``nop`` or a protocol name.
         disagreement: Value of no deal to a seat.
-        lookahead_steps: Steps that a candidate is projected.
-        samples: Belief samples; 0 is mean noise.
+        lookahead_steps: Steps that a candidate is projected; None is the scenario's.
+        samples: Belief samples; 0 is mean noise; None is the scenario's.
+        plan_steps: Longest plan on the table; None is the scenario's.
         driver: ``graph`` or ``loop``.
         store: ``embedded``, ``:memory:``, ``inprocess`` or a URL.
         redis_url: Server used where `store` is not given.
@@ -75,6 +78,17 @@ class Settings(BaseSettings):
         state_dir: Folder of the embedded store.
         timeout_s: Seconds before a store counts as not answering.
         retention_s: Seconds that a closed episode stays in the store; 0 keeps it.
+        human: Seats at which a person sits.
+        approve: What a person must approve before it is done.
+        freeze: Windows without changes, beside the scenario's.
+        blast_radius: Most distinct targets touched in one step; 0 is the scenario's.
+        blast_share: Largest share of a service's tier or of the fleet touched in one step.
+        model: Model that every persona speaks through.
+        base_url: Endpoint of the models.
+        usd_per_mtok: Price of the models, ``IN/OUT`` in dollars per million tokens.
+        budget_usd: Most that all seats may spend on models.
+        record: Folder that model answers are written to.
+        playback: Folder that model answers are read from.
     """
 
     model_config = SettingsConfigDict(
@@ -92,8 +106,9 @@ class Settings(BaseSettings):
     protocol: str = Field(default=_default("protocol"), min_length=1, max_length=200)
     no_deal: str = Field(default=_default("no_deal"), min_length=1, max_length=200)
     disagreement: Literal["mean_legal", "projected_nop", "current"] = _default("disagreement")
-    lookahead_steps: int = Field(default=_default("lookahead_steps"), ge=1, le=64)
-    samples: int = Field(default=_default("samples"), ge=0, le=256)
+    lookahead_steps: int | None = Field(default=None, ge=1, le=64)
+    samples: int | None = Field(default=None, ge=0, le=256)
+    plan_steps: int | None = Field(default=None, ge=1, le=2)
     driver: Literal["graph", "loop"] = _default("driver")
     store: str | None = Field(default=None, min_length=1, max_length=4096)
     redis_url: str | None = Field(default=None, min_length=1, max_length=4096)
@@ -104,6 +119,17 @@ class Settings(BaseSettings):
     state_dir: str | None = Field(default=None, min_length=1, max_length=4096)
     timeout_s: float = Field(default=5.0, gt=0, le=3600, allow_inf_nan=False)
     retention_s: float = Field(default=7 * 86400.0, ge=0, le=1e9, allow_inf_nan=False)
+    human: Annotated[tuple[str, ...], NoDecode] = ()
+    approve: Literal["none", "destructive", "all"] = _default("approve")
+    freeze: Annotated[tuple[str, ...], NoDecode] = ()
+    blast_radius: int = Field(default=_default("blast_radius"), ge=0, le=1_000_000)
+    blast_share: float = Field(default=_default("blast_share"), ge=0, le=1, allow_inf_nan=False)
+    model: str = Field(default=_default("model"), max_length=200)
+    base_url: str = Field(default=_default("base_url"), max_length=2048)
+    usd_per_mtok: str = Field(default=_default("usd_per_mtok"), max_length=80)
+    budget_usd: float | None = Field(default=None, ge=0, le=1e9, allow_inf_nan=False)
+    record: str = Field(default=_default("record"), max_length=4096)
+    playback: str = Field(default=_default("playback"), max_length=4096)
 
     @classmethod
     def settings_customise_sources(
@@ -128,9 +154,16 @@ _EXAMPLES = {
     "protocol": "List them: python run_warroom.py protocols",
     "lookahead_steps": "For example --lookahead-steps 2",
     "samples": "For example --samples 8",
+    "plan_steps": "For example --plan-steps 1",
     "store": "For example --store redis://127.0.0.1:6379/0",
     "personas": 'For example personas = ["my_personas"]',
     "timeout_s": "For example WARROOM_TIMEOUT_S=5",
+    "human": "For example --human cost",
+    "freeze": "For example --freeze 10:20, or --freeze 22:00-06:00",
+    "blast_radius": "For example --blast-radius 2",
+    "blast_share": "For example --blast-share 0.25",
+    "budget_usd": "For example --budget-usd 0.50",
+    "usd_per_mtok": "For example --usd-per-mtok 0.15/0.60",
 }
 
 
@@ -164,11 +197,24 @@ class Resolved:
             "disagreement": settings.disagreement,
             "lookahead_steps": settings.lookahead_steps,
             "samples": settings.samples,
+            "plan_steps": settings.plan_steps,
             "driver": settings.driver,
             "store": self.store,
             "checkpointer": settings.checkpointer,
             "out": settings.out,
             "persona_path": settings.personas,
+            "human": settings.human,
+            "approve": settings.approve,
+            "freeze": settings.freeze,
+            "blast_radius": settings.blast_radius,
+            "blast_share": settings.blast_share,
+            "model": settings.model,
+            "default_model": os.environ.get("MODEL_NAME", ""),
+            "base_url": settings.base_url,
+            "usd_per_mtok": settings.usd_per_mtok,
+            "budget_usd": settings.budget_usd,
+            "record": settings.record,
+            "playback": settings.playback,
         }
         return EpisodeSpec.model_validate(fields | changes)
 
@@ -192,7 +238,22 @@ class Resolved:
         del values["redis_url"]
         shown = {name: _safe(value) for name, value in values.items()}
         origins = {name: self.origins.get(name, "default") for name in shown}
+        for name, number in self._room_numbers().items():
+            shown[name], origins[name] = number.value, number.origin or origins[name]
         return {"settings": shown, "origins": origins | {"store": self.store_origin}}
+
+    def _room_numbers(self) -> Mapping[str, RoomNumber]:
+        """What scenario and world choose where no layer does; nothing where there is neither."""
+        # Imported here so that reading settings needs no NumPy.
+        from world.scenarios.loader import load_scenario
+        from world.worlds.registry import make_world
+
+        try:
+            scenario = load_scenario(self.settings.scenario)
+            world = make_world(scenario)
+        except WarRoomError:
+            return {}  # a run of it says what is wrong
+        return room_numbers(self.settings.model_dump(include={*NAMES}), scenario, world)
 
     def as_toml(self) -> str:
         """The same as the text of a ``warroom.toml``, each line with its origin."""
@@ -254,8 +315,6 @@ def load_settings(
     except ValidationError as error:
         raise _refuse(error, origins) from error
     check_roles(settings.persona, origins.get("persona", "persona"))
-    if settings.no_deal == "commander":
-        raise refusal(f"{origins['no_deal']} commander", "a commander's seat")
     store, chosen_by = _choose_store(settings, origins)
     return Resolved(settings, origins, store, chosen_by)
 
@@ -341,11 +400,16 @@ def _file_layer() -> dict[str, Any]:
             "Remove it, or put a TOML file there",
         )
     try:
-        values = TomlConfigSettingsSource(Settings, toml_file=CONFIG_FILE)()
+        text = read_regular(path, _MAX_FILE_BYTES).decode("utf-8-sig")
+        values = parse_toml(text)
+    except FileNotFoundError:
+        return {}
     except OSError as error:
         raise ConfigError(f"{CONFIG_FILE} cannot be read", error.strerror or "", "") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (TomlError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not TOML", plain(error), "Correct that line") from error
+    except ValueError as error:
+        raise ConfigError(f"{path} cannot be used", plain(error), "Shorten it") from error
     known = list(Settings.model_fields)
     for name in values:
         if name in LATER_SETTINGS:
@@ -364,6 +428,10 @@ def _merge(name: str, before: Any, value: Any, origin: str) -> Any:
         return {**(before or {}), **_persona_pairs(value, origin)}
     if name == "set":
         return (*(before or ()), *_assignments(value, origin))
+    if name == "human":
+        return (*(before or ()), *_roles(value, origin))
+    if name == "freeze":
+        return (*(before or ()), *map(str, _entries(value, _WORD_SPLIT)))
     if name == "personas":
         folders = value.split(os.pathsep) if isinstance(value, str) else value
         if not isinstance(folders, list | tuple):
@@ -402,6 +470,17 @@ def _persona_pairs(value: Any, origin: str) -> dict[str, str]:
             )
         pairs[role] = name
     return pairs
+
+
+def _roles(value: Any, origin: str) -> tuple[str, ...]:
+    """Names of seats; whether there are such seats is found where they are filled."""
+    entries = _entries(value, _WORD_SPLIT)
+    for entry in entries:
+        if not _ROLE.match(str(entry)):
+            raise ConfigError(
+                f"{origin} is {plain(entry, 80)!r}", "it must be a seat's name", _EXAMPLES["human"]
+            )
+    return tuple(map(str, entries))
 
 
 def _assignments(value: Any, origin: str) -> tuple[str, ...]:

@@ -23,17 +23,33 @@ class EpisodeSpec(BaseModel):
         steps: Replaces the scenario's horizon when given.
         personas: Role → persona name or path. Roles that are not named keep their default;
             a new role is a further seat.
+        absent: Seats, of those above, that stay empty: no proposals and no ballot.
         overrides: ``ROLE.field=value`` in order.
         protocol: Protocol name.
-        no_deal: ``nop`` or a protocol name.
+        no_deal: ``nop``, ``commander`` or a protocol name.
         disagreement: Value of no deal to a seat.
-        lookahead_steps: H, steps that a candidate is projected.
-        samples: K, belief samples; 0 is mean noise.
+        lookahead_steps: H, steps that a candidate is projected; None is the scenario's, else the
+            world's.
+        samples: K, belief samples; 0 is mean noise; None as above.
+        plan_steps: Longest plan on the table, 1 or 2; None as above.
         driver: ``graph`` (LangGraph) or ``loop`` (plain Python); same trace bytes.
         store: ``embedded``, ``:memory:``, ``inprocess`` or a URL.
         checkpointer: LangGraph checkpointer; only for human interrupts.
         out: Parent folder of the runs; "" writes no files (sweeps).
         persona_path: Further folders in which persona files are looked up.
+        human: Seats at which a person sits.
+        approve: What a person must approve before it is done: ``none``, ``destructive``, ``all``.
+        freeze: Windows without changes, beside the scenario's: ``10:20``, ``22:00-06:00``.
+        blast_radius: Most distinct targets that one step may touch; 0 is the scenario's, or none.
+        blast_share: Largest share (0–1) of a service's tier or of the fleet that one step may
+            touch; 0 is the scenario's, or none.
+        model: Model that every persona speaks through; "" leaves it to their files.
+        default_model: Model of an llm persona whose file names none.
+        base_url: Endpoint of the models; "" takes the environment's.
+        usd_per_mtok: Price of the models, ``IN/OUT`` in dollars per million tokens; "" unknown.
+        budget_usd: Most that all seats may spend on models; None is no limit.
+        record: Folder that model answers are written to; "" for none.
+        playback: Folder that model answers are read from; "" for none.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,17 +58,31 @@ class EpisodeSpec(BaseModel):
     seed: int = Field(default=1, ge=0, lt=2**63)
     steps: int | None = Field(default=None, ge=1, le=1_000_000)
     personas: dict[str, str] = {}
+    absent: tuple[str, ...] = ()
     overrides: tuple[str, ...] = ()
     protocol: str = DEFAULT_PROTOCOL
     no_deal: str = "weighted_score"
     disagreement: Literal["mean_legal", "projected_nop", "current"] = "mean_legal"
-    lookahead_steps: int = Field(default=8, ge=1, le=64)
-    samples: int = Field(default=16, ge=0, le=256)
+    lookahead_steps: int | None = Field(default=None, ge=1, le=64)
+    samples: int | None = Field(default=None, ge=0, le=256)
+    plan_steps: int | None = Field(default=None, ge=1, le=2)
     driver: Literal["graph", "loop"] = "graph"
     store: str = "embedded"
     checkpointer: Literal["none", "sqlite", "redis"] = "none"
     out: str = "runs"
     persona_path: tuple[str, ...] = ()
+    human: tuple[str, ...] = ()
+    approve: Literal["none", "destructive", "all"] = "none"
+    freeze: tuple[str, ...] = ()
+    blast_radius: int = Field(default=0, ge=0, le=1_000_000)
+    blast_share: float = Field(default=0.0, ge=0, le=1, allow_inf_nan=False)
+    model: str = Field(default="", max_length=200)
+    default_model: str = Field(default="", max_length=200)
+    base_url: str = Field(default="", max_length=2048)
+    usd_per_mtok: str = Field(default="", max_length=80)
+    budget_usd: float | None = Field(default=None, ge=0, le=1e9, allow_inf_nan=False)
+    record: str = ""
+    playback: str = ""
 
 
 class Spent(BaseModel):
@@ -85,7 +115,8 @@ class EpisodeResult(BaseModel):
         driver: Driver used.
         store: Store used, as `WorldStore.name`.
         steps: Steps committed.
-        stop_reason: ``horizon``, the world's own word, or ``interrupted``.
+        stop_reason: ``horizon``, the world's own word, ``interrupted``, or ``waiting`` for the
+            answers to `questions`.
         success: The grader's verdict at the end.
         success_any: Whether every target held after some step.
         score: Scorecard total, 0.01–0.99.
@@ -97,6 +128,8 @@ class EpisodeResult(BaseModel):
         trace: Path of the trace file; "" when none was written.
         trace_sha: Hash of the last link.
         scorecard: The whole scorecard.
+        questions: What people are asked, where the run waits for them; each with its ``seat``.
+        fallbacks: Seats for which something stood in: ``{seat, count, first reason}``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -121,6 +154,8 @@ class EpisodeResult(BaseModel):
     trace: str
     trace_sha: str
     scorecard: dict[str, Any]
+    questions: tuple[dict[str, Any], ...] = ()
+    fallbacks: tuple[dict[str, Any], ...] = ()
 
 
 class Observer(Protocol):

@@ -56,11 +56,44 @@ class Stopwatch:
                     "tokens_in": used.tokens_in,
                     "tokens_out": used.tokens_out,
                     "usd": used.usd,
+                    "latency_ms": round(used.latency_ms, 3),
                 }
                 for seat, used in usage.items()
             }
         self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+        if usage:  # what was spent must outlive a kill: a resumed run keeps to its budget
+            self._file.flush()
 
     def close(self) -> None:
         """Close the file. Closing twice does no harm."""
         self._file.close()
+
+
+def spent_before(path: Path, step: int) -> dict[str, Usage]:
+    """What each seat had spent when a step was committed, from a run's timings file.
+
+    Args:
+        path: The file; one that is missing or cut off says what it can.
+        step: The step, 1…; the last line up to it counts.
+    """
+    spent: dict[str, Usage] = {}
+    if not path.is_file():
+        return spent
+    for raw in path.read_bytes().split(b"\n"):
+        try:
+            line = json.loads(raw)
+            if int(line["step"]) > step:
+                break
+            spent = {
+                str(seat): Usage(
+                    int(used["calls"]),
+                    int(used["tokens_in"]),
+                    int(used["tokens_out"]),
+                    None if used["usd"] is None else float(used["usd"]),
+                    float(used.get("latency_ms", 0.0)),
+                )
+                for seat, used in line.get("usage", {}).items()
+            }
+        except (ValueError, TypeError, KeyError, AttributeError):
+            continue  # a line that was cut off by a kill
+    return spent

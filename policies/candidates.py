@@ -31,7 +31,8 @@ NO_ACTION = (Action(NOP),)
 T = TypeVar("T")
 
 _MOST_PARTS = 3
-_MOST_LISTED = 64
+MOST_LISTED = 64
+"""Most ids of dropped candidates that are recorded."""
 _MOST_SCANNED = 4096
 
 
@@ -237,7 +238,7 @@ def composites(
     usable = [
         position
         for position, part in enumerate(parts)
-        if len(part.now) < most and all(action.kind != NOP for action in part.now)
+        if not part.then and len(part.now) < most and all(action.kind != NOP for action in part.now)
     ]
     if most < 2 or len(usable) < 2 or places < 0 or not len(utilities):
         return Composites()
@@ -249,13 +250,13 @@ def composites(
     promise = padded[:, members[:, 0]] + padded[:, members[:, 1]]
     promise += padded[:, members[:, 2]]
     promise = np.round(promise, 9)
-    depth = min(places + _MOST_LISTED + len(taken), len(members))
-    queues = [_best_first(row, depth) for row in promise]
+    depth = min(places + MOST_LISTED + len(taken), len(members))
+    queues = [best_first(row, depth) for row in promise]
 
     chosen: dict[str, Candidate] = {}
     dropped: list[str] = []
     duplicates = 0
-    for index in _take_turns(queues):
+    for index in take_turns(queues):
         joint: Joint = ()
         for member in members[index]:
             if member < len(usable):
@@ -265,7 +266,7 @@ def composites(
             duplicates += 1
         elif len(chosen) < places:
             chosen[name] = Candidate(canonical(joint), (), (COMPOSITE,), True, (), name)
-        elif len(dropped) < _MOST_LISTED:
+        elif len(dropped) < MOST_LISTED:
             dropped.append(name)
         else:
             break
@@ -305,7 +306,7 @@ def _compatible(gate: Gate, joints: Sequence[Joint], most: int) -> NDArray[np.in
     return compatible
 
 
-def _best_first(promise: NDArray[np.float64], depth: int) -> list[int]:
+def best_first(promise: NDArray[np.float64], depth: int) -> list[int]:
     """Indices of the highest promises, ties in index order."""
     if depth < len(promise):
         threshold = np.partition(promise, len(promise) - depth)[len(promise) - depth]
@@ -316,7 +317,7 @@ def _best_first(promise: NDArray[np.float64], depth: int) -> list[int]:
     return order
 
 
-def _take_turns(queues: Sequence[Sequence[int]]) -> list[int]:
+def take_turns(queues: Sequence[Sequence[int]]) -> list[int]:
     """Indices in the order in which seats take them, each its best that is still free."""
     taken: dict[int, None] = {}
     iterators = [iter(queue) for queue in queues]
@@ -347,14 +348,17 @@ def sampled_actions(catalogue: Catalogue, seed: int, step: int, most: int) -> tu
     length = len(catalogue)
     if length <= most:
         return tuple(catalogue)
+    blocks = catalogue.blocks
+    quotas = [min(size, max(1, most * size // length)) for _, size in blocks]
+    slices = np.concatenate([np.arange(quota) for quota in quotas])
+    streams = np.repeat([channel(f"mean_legal/{kind}") for kind, _ in blocks], quotas)
+    draws = iter(uniforms(seed, slices, streams, step)[0].tolist())
     chosen: dict[int, None] = {}
     start = 0
-    for kind, size in catalogue.blocks:
-        quota = min(size, max(1, most * size // length))
-        draws = uniforms(seed, np.arange(quota), channel(f"mean_legal/{kind}"), step)[0]
+    for (_, size), quota in zip(blocks, quotas, strict=True):
         # One draw from each of `quota` equal slices: no repeats, and the block is covered.
-        for slice_, draw in enumerate(draws.tolist()):
+        for slice_ in range(quota):
             low, high = size * slice_ // quota, size * (slice_ + 1) // quota
-            chosen[start + low + int(draw * (high - low))] = None
+            chosen[start + low + int(next(draws) * (high - low))] = None
         start += size
     return tuple(catalogue[position] for position in chosen)

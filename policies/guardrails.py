@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
+from policies.controls import Freeze, frozen_out, reach
 from world.actions import Action, joint_id
 from world.errors import ConfigError
 from world.model import Joint, Observation, World
@@ -90,6 +91,9 @@ class Bounds:
         recent: Joint ids decided so far, oldest first; the last three are read.
         decided: What was decided in the last `MEMORY_STEPS` steps, oldest first; read where
             oscillation is refused.
+        blast_share: Largest share (0–1) of a service's tier or of the fleet touched in one step;
+            0 is no limit. One instance may always be touched.
+        freezes: Windows in which nothing is changed.
     """
 
     max_actions: int
@@ -97,6 +101,8 @@ class Bounds:
     refuse_oscillation: bool = False
     recent: tuple[str, ...] = ()
     decided: tuple[Joint, ...] = ()
+    blast_share: float = 0.0
+    freezes: tuple[Freeze, ...] = ()
 
 
 class _Known(NamedTuple):
@@ -180,10 +186,13 @@ def _validator(gate: Gate, joint: Joint) -> tuple[str, ...]:
 
 
 def _clash(gate: Gate, joint: Joint) -> tuple[str, ...]:
+    if len(joint) < 2:
+        return ()
     found = []
+    touched = [gate.touched((action,)) for action in joint]
     for position, action in enumerate(joint):
-        for other in joint[:position]:
-            shared = gate.touched((action,)) & gate.touched((other,))
+        for before, other in enumerate(joint[:position]):
+            shared = touched[position] & touched[before]
             if shared or action == other:
                 what = ", ".join(sorted(shared)) or action.id
                 found.append(f"{other.id} and {action.id} both touch {what}")
@@ -208,6 +217,24 @@ def _blast_radius(gate: Gate, joint: Joint) -> tuple[str, ...]:
     if count > most:
         return (f"{count} targets in one step, at most {most} are allowed",)
     return ()
+
+
+def _blast_share(gate: Gate, joint: Joint) -> tuple[str, ...]:
+    most = gate.bounds.blast_share
+    if not most:
+        return ()
+    return tuple(
+        f"{part.units:g} of {part.total:g} in {part.of} in one step, at most {most:.0%} are allowed"
+        for part in reach(gate.observation, joint)
+        if part.units > 1 and part.share > most
+    )
+
+
+def _freeze(gate: Gate, joint: Joint) -> tuple[str, ...]:
+    freezes = gate.bounds.freezes
+    if not freezes:
+        return ()
+    return tuple(why for action in joint if (why := frozen_out(freezes, gate.observation, action)))
 
 
 UNDO_STEPS = 12
@@ -269,6 +296,8 @@ _RULES = (
     _Rule("guard/clash", _clash, False),
     _Rule("guard/hazard", _hazard, False),
     _Rule("guard/blast_radius", _blast_radius, False),
+    _Rule("guard/blast_share", _blast_share, False),
+    _Rule("guard/freeze", _freeze, False),
     _Rule("guard/oscillation", _oscillation, False),
 )
 GUARDRAILS: tuple[str, ...] = tuple(rule.id for rule in _RULES)

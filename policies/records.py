@@ -29,12 +29,49 @@ class Usage:
         tokens_in: Prompt tokens.
         tokens_out: Completion tokens.
         usd: Dollars; None is unknown, which is not zero.
+        latency_ms: Wall time of its model calls, summed.
     """
 
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     usd: float | None = None
+    latency_ms: float = 0.0
+
+
+NoteKind = Literal["llm_call", "budget", "human_input"]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that a backend did to reach its reply, for the trace; never spend or times.
+
+    Attributes:
+        kind: Type of the event that it becomes.
+        data: Names → plain values.
+    """
+
+    kind: NoteKind
+    data: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """What one seat stood for at one step, as the trace has it. Untrusted text; data.
+
+    Attributes:
+        step: The step, 1….
+        seat: Whose.
+        proposals: Joint ids in order of preference.
+        rationale: The reason given for the first.
+        message: The last thing that it said to the others.
+    """
+
+    step: int
+    seat: str
+    proposals: tuple[str, ...] = ()
+    rationale: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +170,22 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class Stakes:
+    """What lies on the table, as one seat may see it: never what a single other seat wants.
+
+    Attributes:
+        utilities: Admissible candidate id → the seat's own utility, in id order; empty for a
+            seat that abstains.
+        welfare: Admissible candidate id → Σ weight·utility over the whole room, in id order.
+        disagreement: Value of no deal to the seat.
+    """
+
+    utilities: Mapping[str, float]
+    welfare: Mapping[str, float]
+    disagreement: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """An ask with what the seat may see. Built by the engine: identity is never taken from text.
 
@@ -142,6 +195,8 @@ class Request:
         observation: What this seat observes.
         history: What this seat has observed, and what the room has decided.
         world: The world's public face, for catalogue and dry runs.
+        stakes: What lies on the table; None before there is a table.
+        positions: What every seat stood for in the last few steps, oldest first.
     """
 
     ask: Ask
@@ -149,6 +204,8 @@ class Request:
     observation: Observation
     history: History
     world: World[Any]
+    stakes: Stakes | None = None
+    positions: tuple[Position, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +221,7 @@ class Reply:
         message: Free text for the others. Untrusted.
         usage: What it cost.
         fallback: Why the engine replaced the seat's own answer; "" when it did not.
+        notes: What the backend did to reach it, for the trace.
     """
 
     proposals: tuple[Proposal, ...] = ()
@@ -174,6 +232,7 @@ class Reply:
     message: str = ""
     usage: Usage = Usage()
     fallback: str = ""
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +264,10 @@ class Decision:
         override_rule: Id of the rule that overrode it.
         tie: Ids that tied for first place before the tie rule; empty where none did.
         no_deal: Which no-deal rule decided; "" where there was a deal.
+        payments: Seat → influence credits that it pays for this decision; empty where the
+            protocol has no credits.
+        faults: What went wrong on the way and was worked around, one line each; recorded as
+            fallbacks of the room.
     """
 
     chosen: Candidate
@@ -218,6 +281,8 @@ class Decision:
     override_rule: str = ""
     tie: tuple[str, ...] = ()
     no_deal: str = ""
+    payments: Mapping[str, float] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -238,6 +303,9 @@ class Context:
         no_deal: ``nop``, the name of a protocol, or ``commander``.
         seed: Episode seed, for counter-based streams.
         step: Steps done so far.
+        paid: Seat → influence credits paid for the decisions so far; who is missing paid none.
+        commander: Seat with the power to command; "" where nobody has it.
+        mediator: Seat with the power to mediate; "" where nobody has it.
     """
 
     seats: tuple[str, ...]
@@ -253,6 +321,9 @@ class Context:
     no_deal: str
     seed: int
     step: int
+    paid: Mapping[str, float] = field(default_factory=dict)
+    commander: str = ""
+    mediator: str = ""
 
 
 Deliberation = Generator[tuple[Ask, ...], Mapping[str, Reply], Decision]

@@ -19,12 +19,13 @@ from policies.candidates import (
     singles,
 )
 from policies.guardrails import MEMORY_STEPS, Bounds, Gate
+from policies.plans import chosen_pairs, pairs
 from policies.records import Candidate, Proposal, Veto
 from policies.rules import RoomRules, SeatRules, constant
 from policies.utility import RoomUtilities, room_utilities, round_significant
 from world.actions import NOP, Action, joint_id
 from world.errors import ConfigError
-from world.model import Belief, History, Key, Plan, World
+from world.model import Belief, Continuation, History, Key, Plan, World
 
 MOST_LEGAL = 256
 """Largest sample of catalogue singles behind ``mean_legal``."""
@@ -73,6 +74,8 @@ class Scene:
             rules.refuse_oscillation,
             recent,
             tuple(history.decisions[-MEMORY_STEPS:]) if rules.refuse_oscillation else (),
+            rules.blast_share,
+            rules.freezes,
         )
         self.world, self.history, self.now = world, history, now
         self.seats, self.rules = seats, rules
@@ -121,7 +124,9 @@ class Scene:
         if "mean_legal" in wanted:
             catalogue = self.world.catalogue(self.now)
             sample = sampled_actions(catalogue, self.key.seed, self.key.step, MOST_LEGAL)
-            self.legal = tuple(a for a in sample if self.gate.illegal(a) is None)
+            # The validator alone: what harm they would do is nobody's question here.
+            check, now = self.world.check, self.now
+            self.legal = tuple(a for a in sample if check(now, a) is None)
             actions += self.legal
         if "projected_nop" in wanted:
             if not self.world.limits.has_nop:
@@ -134,14 +139,58 @@ class Scene:
         unique = {action.id: action for action in actions}
         return [action for name, action in unique.items() if name not in standing]
 
+    def seconds(self) -> tuple[Action, ...]:
+        """What the second step of a plan may hold; nothing where plans have one step."""
+        steps = min(self.world.limits.plan_depth, self.rules.plan_steps, self.horizon)
+        return tuple(self.world.plannable(self.now)) if steps >= 2 else ()
+
+    def plans(self, firsts: Sequence[Candidate]) -> list[Candidate]:
+        """Every plan of two steps, if all of them find a place; else none of them."""
+        seconds = self.seconds()
+        if len(firsts) * (1 + len(seconds)) > self.rules.max_candidates:
+            return []
+        return pairs(firsts, seconds)
+
+    def chosen_plans(
+        self,
+        firsts: Sequence[Candidate],
+        values: NDArray[np.float64],
+        abstains: tuple[bool, ...],
+    ) -> Composites:
+        """The plans that seats take in turn, where not every plan finds a place."""
+        seconds = self.seconds()
+        if not seconds or any(candidate.then for candidate in firsts):
+            return Composites()
+        places = self.rules.max_candidates - len(firsts)
+        return chosen_pairs(firsts, seconds, values[self._rows_by_turn(abstains)], places)
+
+    def weigh(self, plans: Sequence[Plan]) -> tuple[NDArray[np.float64], RoomUtilities]:
+        """Project plans and value them; a seat with a continuation of its own imagines that one.
+
+        Returns:
+            What the room's continuation leads to, float64 [n_plans, K, H, M], and the utilities.
+        """
+        projected = self.project(plans)
+        utilities = self.utilities(projected)
+        for name in dict.fromkeys(seat.continuation for seat in self.seats):
+            if name:
+                follow = None if name == NOP else self.world.continuations[name]
+                other = self.utilities(self._imagine(plans, follow)).values
+                rows = [row for row, seat in enumerate(self.seats) if seat.continuation == name]
+                utilities.values[rows] = other[rows]
+        return projected, utilities
+
     def project(self, plans: Sequence[Plan]) -> NDArray[np.float64]:
         """Projected metrics, float64 [n_plans, K, H, M], from one belief on common noise."""
-        rules = self.rules
+        return self._imagine(plans, self.rules.continuation)
+
+    def _imagine(self, plans: Sequence[Plan], follow: Continuation | None) -> NDArray[np.float64]:
+        """What comes of plans that `follow` continues; None is nop."""
         if not plans:
             shape = (0, self.belief.samples, self.horizon, len(self.world.metrics))
             return np.empty(shape)
         projected: NDArray[np.float64] = self.world.project(
-            self.belief, plans, self.horizon, rules.continuation, self.key
+            self.belief, plans, self.horizon, follow, self.key
         )[0]
         return projected
 
@@ -187,15 +236,19 @@ class Scene:
         """Composites of feasible singles, seats taking turns."""
         if self.world.limits.max_actions_per_step < 2:
             return Composites()
-        place = {seat.seat: row for row, seat in enumerate(self.seats)}
-        turns = [place[seat.seat] for seat in self.turns if not abstains[place[seat.seat]]]
         return composites(
             self.gate,
             feasible,
-            values[turns],
+            values[self._rows_by_turn(abstains)],
             self.rules.max_candidates - len(feasible),
             frozenset(candidate.id for candidate in feasible),
         )
+
+    def _rows_by_turn(self, abstains: tuple[bool, ...]) -> list[int]:
+        """Rows of the seats that weigh anything, in the order of their turns."""
+        place = {seat.seat: row for row, seat in enumerate(self.seats)}
+        rows = [place[seat.seat] for seat in self.turns]
+        return [row for row in rows if not abstains[row]]
 
     def red_lines(
         self, candidates: Sequence[Candidate], projected: NDArray[np.float64]

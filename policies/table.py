@@ -65,6 +65,7 @@ def lay_table(
     proposals: Mapping[str, tuple[Proposal, ...]],
     rules: RoomRules,
     fallbacks: Mapping[str, str] | None = None,
+    paid: Mapping[str, float] | None = None,
 ) -> Table:
     """Everything between proposals and protocol: candidates, consequences, ballots.
 
@@ -79,6 +80,7 @@ def lay_table(
         proposals: Seat → its proposals in order of preference.
         rules: Rules of the room.
         fallbacks: Seat → why the engine replaced its own answer.
+        paid: Seat → influence credits paid for the decisions so far.
 
     Raises:
         ConfigError: A disagreement rule that this world cannot serve.
@@ -91,8 +93,8 @@ def lay_table(
     shown = _project_singles(scene, found)
     combined = Composites()
     if mandatory is None and not scene.indifferent:
-        combined = scene.composites(shown.candidates, shown.values, shown.abstains)
-        shown = _with_composites(scene, shown, combined)
+        combined = _combined(scene, shown)
+        shown = _with_more(scene, shown, combined.candidates)
     vetoes, notices = scene.red_lines(shown.candidates, shown.projected)
     denied = [Notice(d.seat, "powers", "warn", d.reason, d.candidate) for d in found.denied]
 
@@ -128,6 +130,9 @@ def lay_table(
         no_deal=rules.no_deal,
         seed=seed,
         step=history.now.step,
+        paid=paid or {},
+        commander=next((seat.seat for seat in seats if seat.commander), ""),
+        mediator=next((seat.seat for seat in seats if seat.mediator), ""),
     )
     return Table(
         context=context,
@@ -145,10 +150,12 @@ def _project_singles(scene: Scene, found: Singles) -> _Shown:
     feasible = tuple([candidate for candidate in found.candidates if candidate.feasible])
     if scene.indifferent:
         return _unweighed(feasible, len(scene.seats), len(scene.world.metrics))
+    if not (len(feasible) == 1 and feasible[0].origin == (MANDATORY,)):
+        feasible = (*feasible, *scene.plans(feasible))
     yardsticks = scene.yardsticks({candidate.id for candidate in feasible})
     plans: list[Plan] = [(candidate.now, *candidate.then) for candidate in feasible]
-    projected = scene.project([*plans, *(((action,),) for action in yardsticks)])
-    values, abstains = scene.utilities(projected)
+    projected, weighed = scene.weigh([*plans, *(((action,),) for action in yardsticks)])
+    values, abstains = weighed
     names = [*(candidate.id for candidate in feasible), *(action.id for action in yardsticks)]
     disagreement = scene.disagreement(values, {name: row for row, name in enumerate(names)})
     count = len(feasible)
@@ -167,15 +174,21 @@ def _unweighed(feasible: tuple[Candidate, ...], seats: int, width: int) -> _Show
     )
 
 
-def _with_composites(scene: Scene, shown: _Shown, combined: Composites) -> _Shown:
-    if not combined.candidates:
+def _combined(scene: Scene, shown: _Shown) -> Composites:
+    """What is made of the singles and did not stand with them: composites, or chosen plans."""
+    if scene.world.limits.max_actions_per_step > 1:
+        return scene.composites(shown.candidates, shown.values, shown.abstains)
+    return scene.chosen_plans(shown.candidates, shown.values, shown.abstains)
+
+
+def _with_more(scene: Scene, shown: _Shown, more: tuple[Candidate, ...]) -> _Shown:
+    if not more:
         return shown
-    projected = scene.project([(candidate.now,) for candidate in combined.candidates])
-    values = scene.utilities(projected).values
+    projected, weighed = scene.weigh([(candidate.now, *candidate.then) for candidate in more])
     return _Shown(
-        (*shown.candidates, *combined.candidates),
+        (*shown.candidates, *more),
         np.concatenate([shown.projected, projected]),
-        np.concatenate([shown.values, values], axis=1),
+        np.concatenate([shown.values, weighed.values], axis=1),
         shown.abstains,
         shown.disagreement,
     )

@@ -34,6 +34,7 @@ SCALE_FRACTION = 0.1
 """One unit of gap, as a fraction of the target, where neither seat nor scenario names one."""
 
 Tolerances = Mapping[str, tuple[float, float]]
+_HELD = "held"  # the shape of `ObjectiveSpec.held`: its weight below the target, else 0
 _FEW = 48  # below this many numbers the text route is quicker than a dozen array operations
 _LARGEST = 1e200  # keeps a gap finite when divided by any scale and multiplied by any weight
 _MOST_WEIGHT = 1e9
@@ -58,6 +59,8 @@ class ObjectiveSpec:
         scale: How large a gap counts as one unit, at least 1e-9; None takes the scenario's
             tolerance, else 10 % of the target, else 1.
         shape: Shape for this objective only; "" takes the utility's (``churn``: ``linear``).
+        held: What a step is worth in which the metric lies below its target, whatever the gap
+            says: 0 is nothing. Only where there is a target.
 
     Raises:
         ConfigError: An unknown name, or a number that is not finite or out of range.
@@ -69,6 +72,7 @@ class ObjectiveSpec:
     margin: float | None = None
     scale: float | None = None
     shape: str = ""
+    held: float = 0.0
 
     def __post_init__(self) -> None:
         _require(
@@ -88,6 +92,12 @@ class ObjectiveSpec:
             f"objective {self.objective}: weight is {self.weight}",
             "a weight is a number from 0 to 1e9",
             "Write 0 to ignore an objective",
+        )
+        _require(
+            math.isfinite(self.held) and 0 <= self.held <= _MOST_WEIGHT,
+            f"objective {self.objective}: held is {self.held}",
+            "it is a number from 0 to 1e9",
+            "Write 0 to count the gap alone",
         )
         for name, value, low in (
             ("target", self.target, -math.inf),
@@ -112,14 +122,24 @@ class UtilitySpec:
         team: Weight of the shared goal, 0 or more: the fraction of projected steps in which
             every target of the scenario holds.
         objectives: What the seat wants. Objectives that the world does not measure add 0.
+        discount: γ, what a step counts against the step before it: above 0, at most 1. Steps are
+            averaged with these weights.
+        risk_aversion: λ from 0 to 1: the value of a plan is 1 − λ times its mean over the belief
+            samples plus λ times the mean of its worst ones.
+        risk_tail_fraction: Share of the samples that counts as the worst, above 0 and at most 1;
+            at least one sample. Source: conditional value at risk, Rockafellar & Uryasev,
+            Journal of Risk 2 (2000).
 
     Raises:
-        ConfigError: An unknown shape, or a team weight that is not a finite number ≥ 0.
+        ConfigError: An unknown shape, or a number out of its range.
     """
 
     kind: str
     team: float
     objectives: tuple[ObjectiveSpec, ...]
+    discount: float = 1.0
+    risk_aversion: float = 0.0
+    risk_tail_fraction: float = 0.25
 
     def __post_init__(self) -> None:
         _require(
@@ -134,12 +154,28 @@ class UtilitySpec:
             "it is a number from 0 to 1e9",
             "Write 0 for a selfish seat",
         )
+        for name, value, low_is_out in (
+            ("discount", self.discount, True),
+            ("risk_aversion", self.risk_aversion, False),
+            ("risk_tail_fraction", self.risk_tail_fraction, True),
+        ):
+            _require(
+                0.0 <= value <= 1.0 and not (low_is_out and value == 0.0),
+                f"{name} is {value}",
+                f"it lies {'above' if low_is_out else 'at or above'} 0 and is at most 1",
+                "Leave it out to take the default",
+            )
+
+    @property
+    def plain(self) -> bool:
+        """Whether steps and samples all count the same, so that one mean says everything."""
+        return self.discount == 1.0 and self.risk_aversion == 0.0
 
 
 class _Terms(NamedTuple):
     """Every (seat, metric) term of one shape, as arrays of length T."""
 
-    shape: str
+    shape: str  # one of SHAPES, or _HELD
     seats: tuple[int, ...]
     columns: NDArray[np.intp]
     references: NDArray[np.float64]  # [T, 1]
@@ -155,6 +191,7 @@ class _Plan(NamedTuple):
     goal_columns: NDArray[np.intp]
     goal_targets: NDArray[np.float64]
     abstains: tuple[bool, ...]
+    careful: tuple[tuple[int, UtilitySpec], ...]  # seats to whom steps or samples differ
 
 
 class RoomUtilities(NamedTuple):
@@ -226,27 +263,50 @@ def room_utilities(
     # so that a seat's value does not depend on who else sits in the room.
     by_metric = np.ascontiguousarray(projected.reshape(-1, width).T)
     values = np.zeros((len(plan.teams), candidates))
+    careful = {
+        seat: np.zeros((candidates, samples, steps)) for seat, _ in plan.careful
+    }  # utilities that are not averaged yet
     for terms in plan.terms:
         shaped = _shaped(terms, by_metric)
         if np.isnan(shaped).any():
             shaped = np.where(np.isnan(shaped), 0.0, shaped)
-        if worlds > 1:
-            shaped = shaped.reshape(-1, candidates, worlds).mean(axis=2)
+        shaped = shaped.reshape(-1, candidates, worlds)
+        means = shaped.mean(axis=2) if worlds > 1 else shaped[:, :, 0]
         for row, seat in enumerate(terms.seats):
-            values[seat] += shaped[row]
+            values[seat] += means[row]
+            if seat in careful:
+                careful[seat] += shaped[row].reshape(candidates, samples, steps)
     if plan.goal_columns.size and any(plan.teams):
         met = (by_metric[plan.goal_columns] < plan.goal_targets).all(axis=0)
         share = met.reshape(candidates, worlds).mean(axis=1)
         for seat, team in enumerate(plan.teams):
             if team and not plan.abstains[seat]:
                 values[seat] += team * share
+                if seat in careful:
+                    careful[seat] += team * met.reshape(candidates, samples, steps)
+    for seat, spec in plan.careful:
+        values[seat] = _weighted(spec, careful[seat])
     return RoomUtilities(round_significant(values), plan.abstains)
+
+
+def _weighted(spec: UtilitySpec, utilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """One seat's utilities, float64 [P, K, H], as one number a plan: float64 [P]."""
+    samples, steps = utilities.shape[1:]
+    weights = spec.discount ** np.arange(steps)
+    outcomes = (utilities * weights).sum(axis=2) / weights.sum()  # [P, K]
+    mean: NDArray[np.float64] = outcomes.mean(axis=1)
+    if spec.risk_aversion == 0.0:
+        return mean
+    worst = max(1, math.ceil(spec.risk_tail_fraction * samples - 1e-9))
+    tail = np.sort(outcomes, axis=1)[:, :worst].mean(axis=1)
+    mixed: NDArray[np.float64] = (1.0 - spec.risk_aversion) * mean + spec.risk_aversion * tail
+    return mixed
 
 
 def _shaped(terms: _Terms, by_metric: NDArray[np.float64]) -> NDArray[np.float64]:
     excess = by_metric[terms.columns]
     excess -= terms.references
-    if terms.shape == "threshold":
+    if terms.shape in {"threshold", _HELD}:
         return np.where(np.isnan(excess), 0.0, terms.weights * (excess < 0.0))
     np.clip(excess, -_LARGEST, _LARGEST, out=excess)
     excess /= terms.scales
@@ -280,7 +340,7 @@ def _plan(
         present = False
         for objective in spec.objectives:
             columns = _columns_of(objective, metrics, bounds, unseen)
-            if not columns or objective.weight == 0:
+            if not columns or objective.weight == objective.held == 0:
                 continue
             present = True
             shape = objective.shape or ("linear" if objective.objective == "churn" else spec.kind)
@@ -290,15 +350,22 @@ def _plan(
                 )
                 weight = objective.weight / len(columns)
                 rows.setdefault(shape, []).append((seat, column, reference, scale, weight))
+                bound = _bound(objective, metrics[column].name, bounds)
+                if objective.held and bound is not None:
+                    held = objective.held / len(columns)
+                    rows.setdefault(_HELD, []).append((seat, column, bound, 1.0, held))
         abstains.append(not present)
     names = [metric.name for metric in metrics]
     goals = [(names.index(name), bound) for name, bound in targets if name in names]
     return _Plan(
-        terms=tuple(_terms(shape, rows[shape]) for shape in SHAPES if shape in rows),
+        terms=tuple(_terms(shape, rows[shape]) for shape in (*SHAPES, _HELD) if shape in rows),
         teams=tuple(spec.team for spec in specs),
         goal_columns=np.array([column for column, _ in goals], dtype=np.intp),
         goal_targets=np.array([bound for _, bound in goals], dtype=np.float64).reshape(-1, 1),
         abstains=tuple(abstains),
+        careful=tuple(
+            (seat, spec) for seat, spec in enumerate(specs) if not spec.plain and not abstains[seat]
+        ),
     )
 
 
@@ -332,6 +399,13 @@ def _columns_of(
     return serving
 
 
+def _bound(objective: ObjectiveSpec, metric: str, targets: Mapping[str, float]) -> float | None:
+    """The upper bound that a seat holds a metric to; None where it has none."""
+    if objective.target is None and objective.objective != "churn":
+        return targets.get(metric)
+    return objective.target
+
+
 def _reference(
     objective: ObjectiveSpec,
     metric: str,
@@ -340,9 +414,7 @@ def _reference(
     tolerances: Mapping[str, tuple[float, float]],
 ) -> tuple[float, float]:
     """Where gaps start, and how large a gap is one unit."""
-    target = objective.target
-    if target is None and objective.objective != "churn":
-        target = targets.get(metric)
+    target = _bound(objective, metric, targets)
     margin, scale = objective.margin, objective.scale
     if target is None:
         tolerance = (0.0, 1.0)
@@ -399,8 +471,8 @@ _TENS = 10.0 ** np.arange(23.0)
 def lint(spec: UtilitySpec) -> tuple[str, ...]:
     """Warnings for shapes that are known to fail, with the measurement behind each.
 
-    Source: 84 settings × 14 protocols on CloudEdge hard, 200 seeds, where a satisficing or
-    logarithmic gap reaches 640 and the best planner 677.
+    Source: the default room with that shape at every seat, CloudEdge hard on the seed's draws,
+    seeds 200–259; see docs/room.md.
     """
     shapes = {
         one.shape or spec.kind for one in spec.objectives if one.objective != "churn" and one.weight
@@ -408,14 +480,14 @@ def lint(spec: UtilitySpec) -> tuple[str, ...]:
     warnings = []
     if "linear" in shapes:
         warnings.append(
-            "a bare linear gap never stops pushing the metric that is cheapest to push: measured "
-            'on CloudEdge hard it never got above 360 (log: 640); prefer kind = "log"'
+            "a bare linear gap never stops pushing the metric that is cheapest to push: a room "
+            'of it earned 330 points on CloudEdge hard (log: 667); prefer kind = "log"'
         )
     if "threshold" in shapes or "sigmoid" in shapes:
         name = "threshold" if "threshold" in shapes else "sigmoid"
         warnings.append(
-            f"a bare {name} is flat far from its target, so it cannot tell bad from worse: "
-            "measured on CloudEdge hard with one step of look-ahead -90 to 160, not above 400 up "
-            'to five steps (log: 640); prefer kind = "log"'
+            f"a bare {name} is flat far from its target, so it cannot tell bad from worse: with "
+            "one step of look-ahead a room of thresholds earned -176 points on CloudEdge hard "
+            '(log: 555), and only long sight makes up for it; prefer kind = "log"'
         )
     return tuple(warnings)

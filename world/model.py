@@ -54,12 +54,16 @@ class Limits:
         plan_depth: Longest plan that the candidate set may hold.
         noise: ``counter`` (independent of actions), ``sequential`` (one generator, the seed's),
             or ``none``.
+        lookahead_steps: H that suits the world, where neither scenario nor operator names one.
+        samples: K that suits the world, likewise; 0 is mean noise.
     """
 
     max_actions_per_step: int
     has_nop: bool
     plan_depth: int
     noise: Noise
+    lookahead_steps: int = 8
+    samples: int = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,11 @@ class Scenario:
         resources: Column name → one value per row, for worlds with an inventory that is given
             and not generated; ``id`` is the first column. Values are str, float, int, bool or
             None (unknown).
+        room: Numbers that suit the scenario, where the operator names none:
+            ``lookahead_steps``, ``samples``, ``plan_steps``. No part of the digest: a trace
+            says which numbers were used.
+        controls: What the operator of this situation forbids: ``freeze`` (windows),
+            ``blast_radius``, ``blast_share``; empty is nothing.
     """
 
     name: str
@@ -109,6 +118,8 @@ class Scenario:
     tolerances: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     masks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     resources: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    room: Mapping[str, int] = field(default_factory=dict)
+    controls: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def digest(self) -> str:
@@ -123,6 +134,8 @@ class Scenario:
             "masks": {seat: list(names) for seat, names in self.masks.items()},
             "resources": {name: list(values) for name, values in self.resources.items()},
         }
+        if self.controls:  # a scenario without any keeps the digest that it always had
+            content["controls"] = dict(self.controls)
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -459,12 +472,15 @@ class Situation(NamedTuple):
         last: int32 [N], index of the last action's kind in ``World.templates``; -1 is none.
         crisis: bool [N].
         step: Steps done, the same for all.
+        targets: float64 [n_metrics], strict upper bounds in the order of `metrics`; NaN where a
+            metric has none, None where the world does not say.
     """
 
     metrics: NDArray[np.float64]
     last: NDArray[np.int32]
     crisis: NDArray[np.bool_]
     step: int
+    targets: NDArray[np.float64] | None = None
 
 
 Continuation = Callable[[Situation], NDArray[np.int32]]
@@ -481,6 +497,7 @@ class World(ABC, Generic[S]):
         metrics: What `project` returns on its last axis, in this order.
         templates: The kinds of action, in the order that `encode` and `Situation.last` use.
         playbook: The continuation to pass to `project` where a room names none; None is nop.
+        continuations: Name → continuation, for seats that imagine another future than the room.
     """
 
     name: str
@@ -489,6 +506,7 @@ class World(ABC, Generic[S]):
     metrics: tuple[MetricSpec, ...]
     templates: tuple[ActionTemplate, ...]
     playbook: Continuation | None = None
+    continuations: Mapping[str, Continuation] = _EMPTY
 
     @abstractmethod
     def reset(self, scenario: Scenario, seeds: Sequence[int]) -> S:
@@ -501,6 +519,14 @@ class World(ABC, Generic[S]):
     @abstractmethod
     def catalogue(self, observation: Observation) -> Catalogue:
         """Every single action that the world offers now, parameters enumerated."""
+
+    def plannable(self, observation: Observation) -> Sequence[Action]:
+        """Single actions that the second step of a plan may hold; all of the catalogue by default.
+
+        They need not be possible now. What an imagined world cannot take when its time comes
+        gives way to the continuation.
+        """
+        return self.catalogue(observation)
 
     @abstractmethod
     def check(self, observation: Observation, action: Action) -> str | None:

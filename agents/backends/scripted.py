@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
+from agents.backends.stances import stance
 from agents.persona_schema import PersonaSpec, Script, ScriptStep
-from policies.records import Proposal, Reply, Request
+from policies.records import AskKind, Proposal, Reply, Request
 from world.actions import Action, parse_joint
 from world.errors import ConfigError, InadmissibleActionError
 from world.model import Joint
@@ -67,10 +68,10 @@ class ScriptedPersona:
         """Play the entry of this step."""
         entry = self.entry(request.step + 1)
         if self.asynchronous:
-            return _play_later(entry)
+            return self._play_later(entry, request)
         if entry.delay_s:
             time.sleep(entry.delay_s)
-        return _play(entry)
+        return self._play(entry, request)
 
     def entry(self, step: int) -> ScriptStep:
         """What the script says for one step, 1…; an empty entry where it says nothing."""
@@ -82,18 +83,36 @@ class ScriptedPersona:
                 step = (step - 1) % self.last + 1
         return self.entries.get(step, ScriptStep())
 
+    async def _play_later(self, entry: ScriptStep, request: Request) -> Reply:
+        if entry.delay_s:
+            await asyncio.sleep(entry.delay_s)
+        return self._play(entry, request)
+
+    def _play(self, entry: ScriptStep, request: Request) -> Reply:
+        """What the entry says; a question that it leaves open is answered from the stakes."""
+        said = _spoken(entry)
+        kind = request.ask.kind
+        if kind == "propose" or entry.garbage is not None:
+            return said
+        if entry.model_fields_set & _ANSWERS[kind]:
+            return said
+        thought = stance(request, self.spec)
+        return said if thought is None else replace(thought, message=said.message)
+
+
+_ANSWERS: Mapping[AskKind, frozenset[str]] = {
+    "ballot": frozenset({"scores"}),
+    "respond": frozenset({"accept", "choice"}),
+    "pick": frozenset({"choice"}),
+}
+"""Fields of a script entry that answer each kind of question."""
+
 
 def _script(spec: PersonaSpec) -> Script:
     return spec.script or Script()
 
 
-async def _play_later(entry: ScriptStep) -> Reply:
-    if entry.delay_s:
-        await asyncio.sleep(entry.delay_s)
-    return _play(entry)
-
-
-def _play(entry: ScriptStep) -> Reply:
+def _spoken(entry: ScriptStep) -> Reply:
     if entry.raises is not False:
         text = "the script says so" if entry.raises is True else entry.raises
         raise RuntimeError(text)
@@ -103,7 +122,12 @@ def _play(entry: ScriptStep) -> Reply:
         Proposal(_actions(text), entry.rationale, entry.confidence) for text in entry.propose
     )
     return Reply(
-        proposals=proposals, accept=entry.accept, choice=entry.choice, counter=entry.choice
+        proposals=proposals,
+        scores=entry.scores,
+        accept=entry.accept,
+        choice=entry.choice,
+        counter=entry.choice,
+        message=entry.message,
     )
 
 

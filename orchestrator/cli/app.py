@@ -39,7 +39,18 @@ _OURS = frozenset({"orchestrator", "agents", "policies", "world"})
 
 def build() -> typer.Typer:
     """The program's commands. Each one imports what it needs when it runs."""
-    from orchestrator.cli import doctor, imports, lists, measuring, run, runs, sweep, traces
+    from orchestrator.cli import (
+        doctor,
+        imports,
+        lists,
+        measuring,
+        metrics,
+        run,
+        runs,
+        sweep,
+        traces,
+        whatif,
+    )
 
     app = _group("A cloud war room: personas propose, a protocol decides, the world answers.")
     app.callback(invoke_without_command=True)(_root)
@@ -56,6 +67,9 @@ def build() -> typer.Typer:
         "Turn real bills, metrics, grids and demand into scenarios.",
         imports.COMMANDS,
     )
+    app.command("replay")(whatif.replay)
+    app.command("counterfactual")(whatif.counterfactual)
+    app.command("metrics")(metrics.metrics)
     app.command("tournament")(sweep.tournament)
     app.command("bench")(measuring.bench)
     app.command("doctor")(doctor.doctor)

@@ -83,8 +83,19 @@ def list_personas(as_json: options.Json = False) -> int:
     return _print_list(rows, as_json, "personas")
 
 
-def show_persona(name: NameOrPath, as_json: options.Json = False) -> int:
+def show_persona(
+    name: NameOrPath,
+    rendered: Annotated[
+        bool,
+        typer.Option("--rendered", help="Print the prompt that a model would get at step 1."),
+    ] = False,
+    scenario: options.Scenario = None,
+    seed: options.Seed = None,
+    as_json: options.Json = False,
+) -> int:
     """Show one persona, as it is after everything it extends."""
+    if rendered:
+        return _print_prompt(name, scenario, seed, as_json)
     from agents.persona import load_persona
     from orchestrator.settings import load_settings
 
@@ -97,6 +108,29 @@ def show_persona(name: NameOrPath, as_json: options.Json = False) -> int:
         "description": identity.get("description", ""),
     }
     return _print_one({**summary, **shown, "digest": spec.digest}, as_json)
+
+
+def _print_prompt(name: str, scenario: str | None, seed: str | None, as_json: bool) -> int:
+    """The two messages that a model at this persona's seat would be sent first, and the form."""
+    import json
+
+    from orchestrator.models import first_prompt
+    from orchestrator.settings import load_settings
+
+    resolved = load_settings(options.given(scenario=scenario, seed=seed))
+    settings = resolved.settings
+    shown = first_prompt(name, settings.scenario, settings.seed, settings.personas)
+    if as_json:
+        printing.document(shown)
+        return 0
+    for part in ("system", "user"):
+        printing.say(f"----- {part} ({len(shown[part])} characters)")
+        for line in shown[part].split("\n"):
+            printing.say(plain(line))
+    printing.say("----- schema of the answer")
+    printing.say(json.dumps(shown["schema"], indent=1))
+    printing.talk(f"prompt_sha {shown['prompt_sha']}")
+    return 0
 
 
 def lint_persona(

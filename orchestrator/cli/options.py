@@ -35,7 +35,7 @@ Protocol = Annotated[
 NoDeal = Annotated[
     str | None,
     typer.Option(
-        metavar="nop|PROTOCOL",
+        metavar="nop|commander|PROTOCOL",
         help="What decides where there is no deal. [default: weighted_score]",
     ),
 ]
@@ -47,11 +47,18 @@ Disagreement = Annotated[
     ),
 ]
 LookaheadSteps = Annotated[
-    str | None, typer.Option(metavar="H", help="Steps that an option is projected. [default: 8]")
+    str | None,
+    typer.Option(metavar="H", help="Steps that an option is projected. [default: the scenario's]"),
 ]
 Samples = Annotated[
     str | None,
-    typer.Option(metavar="K", help="Belief samples; 0 is mean noise. [default: 16]"),
+    typer.Option(
+        metavar="K", help="Belief samples; 0 is mean noise. [default: the scenario's]"
+    ),
+]
+PlanSteps = Annotated[
+    str | None,
+    typer.Option(metavar="1|2", help="Longest plan on the table. [default: the scenario's]"),
 ]
 Store = Annotated[
     str | None,
@@ -78,6 +85,70 @@ Log = Annotated[
     typer.Option(
         metavar="auto|live|lines|json|quiet", help="How progress is shown. [default: auto]"
     ),
+]
+Human = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ROLE",
+        help="A person sits there: asked at the terminal, or by interrupt with --checkpointer."
+        " Repeatable.",
+    ),
+]
+Approve = Annotated[
+    str | None,
+    typer.Option(
+        metavar="destructive|all|none",
+        help="What a person must approve before it is done. [default: none]",
+    ),
+]
+Freeze = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="A:B|HH:MM-HH:MM",
+        help="Steps, or hours (UTC), without changes but incident remedies. Repeatable.",
+    ),
+]
+BlastRadius = Annotated[
+    str | None, typer.Option(metavar="N", help="Most targets touched in one step. [default: 0]")
+]
+BlastShare = Annotated[
+    str | None,
+    typer.Option(
+        metavar="F",
+        help="Largest share (0 to 1) of a service's tier or the fleet touched at once."
+        " [default: 0.0]",
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Every rule persona speaks through this model. One seat only: --set"
+        " ROLE.backend.kind=llm.",
+    ),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL", help="OpenAI-compatible endpoint, with its /v1. Else OPENAI_BASE_URL."
+    ),
+]
+UsdPerMtok = Annotated[
+    str | None,
+    typer.Option(metavar="IN/OUT", help="Price of the model, dollars per million tokens."),
+]
+BudgetUsd = Annotated[
+    str | None,
+    typer.Option(
+        metavar="X", help="Most dollars for model calls; when it is used up, rules speak."
+    ),
+]
+Record = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Keep every model answer in this folder.")
+]
+Playback = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Take model answers from this folder: no network, no key."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import sys
 import textwrap
@@ -26,15 +27,44 @@ _kept: list[TextIO] = []
 def answers_only() -> Iterator[TextIO]:
     """Keep standard output for our own answers while the code of others runs.
 
-    A persona in Python may print: that goes to standard error, and can neither forge a line of
-    the log nor break a document apart. `say` and `document` still write to the real one.
+    A persona in Python may print, or write to descriptor 1 past Python: that goes to standard
+    error, and can neither forge a line of the log nor break a document apart. `say` and
+    `document` still write to the real one.
     """
-    _kept.append(answers())
+    with _aside(answers()) as kept:
+        _kept.append(kept)
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                yield kept
+        finally:
+            _kept.pop()
+
+
+@contextmanager
+def _aside(stream: TextIO) -> Iterator[TextIO]:
+    """The same output on a descriptor of its own, while descriptor 1 is standard error."""
+    if not _is_descriptor_1(stream):
+        yield stream
+        return
+    stream.flush()
+    real = os.dup(1)
     try:
-        with contextlib.redirect_stdout(sys.stderr):
-            yield _kept[-1]
+        os.dup2(2, 1)
+        with open(
+            real, "w", encoding=stream.encoding, errors=stream.errors, buffering=1, closefd=False
+        ) as kept:
+            yield kept
     finally:
-        _kept.pop()
+        os.dup2(real, 1)
+        os.close(real)
+
+
+def _is_descriptor_1(stream: TextIO) -> bool:
+    try:
+        os.fstat(2)
+        return stream.fileno() == 1
+    except (OSError, ValueError):
+        return False
 
 
 def answers() -> TextIO:

@@ -122,6 +122,10 @@ def demand(
     hours: Annotated[
         int | None, typer.Option(metavar="N", help="Hours to take from there on.")
     ] = None,
+    start_utc: Annotated[
+        int | None,
+        typer.Option(metavar="H", help="Begin episodes, and the trace, at this UTC hour."),
+    ] = None,
     limit: Limit = _LIMIT,
     as_json: options.Json = False,
 ) -> int:
@@ -139,6 +143,7 @@ def demand(
             interval_minutes=interval_minutes,
             from_hour=from_hour,
             hours=hours,
+            start_utc=start_utc,
         ),
         limit_fraction=limit,
     )

@@ -1,4 +1,4 @@
-"""``trace show``, ``trace verify``, ``trace export``: study one trace."""
+"""``trace show``, ``verify``, ``diff``, ``export``: study one trace, or two."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from typing import Annotated, BinaryIO
 import typer
 
 from orchestrator.cli import options, printing
+from orchestrator.cli.whatif import trace_diff
 from world.errors import ConfigError
 
 Run = Annotated[str, typer.Argument(metavar="RUN")]
-_FORMATS = ("jsonl", "csv")
-_LATER_FORMATS = ("parquet", "inspect")
+_FORMATS = ("jsonl", "csv", "parquet", "inspect")
+_SUFFIXES = {"inspect": "eval"}
 
 
 def show(
@@ -83,7 +84,12 @@ def verify(run: Run, out: options.Out = None, as_json: options.Json = False) -> 
 def export(
     run: Run,
     format_: Annotated[
-        str, typer.Option("--format", metavar="jsonl|csv", help="Lines as recorded, or a table.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="jsonl|csv|parquet|inspect",
+            help="Lines as recorded, a table, or a log of Inspect.",
+        ),
     ] = "jsonl",
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write here. [default: -]")
@@ -91,12 +97,10 @@ def export(
     out: options.Out = None,
     as_json: options.Json = False,
 ) -> int:
-    """Write a trace as verified JSON lines, or as a table with a row per step and seat."""
+    """Write a trace as verified JSON lines, as a table with a row per step and seat (CSV or
+    Parquet), or as a log that opens in Inspect's viewer."""
     from orchestrator.console.text import close_matches, plain
-    from orchestrator.later import refusal
 
-    if format_ in _LATER_FORMATS:
-        raise refusal(f"--format {format_}", "that form of a trace")
     if format_ not in _FORMATS:
         raise ConfigError(
             f"--format is {plain(format_, 40)!r}",
@@ -124,7 +128,7 @@ def export(
     finally:
         draft.unlink(missing_ok=True)
     if as_json:
-        unit = "rows" if format_ == "csv" else "events"
+        unit = "rows" if format_ in {"csv", "parquet"} else "events"
         printing.document({"format": format_, "trace": str(path), "output": output, unit: count})
     else:
         printing.talk(f"wrote {plain(output)}")
@@ -153,7 +157,7 @@ def _check_target(target: Path, format_: str) -> None:
         raise ConfigError(
             f"-o {plain(target)} is a folder",
             "the export is one file",
-            f"Name the file: -o {plain(target / f'trace.{format_}')}",
+            f"Name the file: -o {plain(target / f'trace.{_SUFFIXES.get(format_, format_)}')}",
         )
     if not target.parent.is_dir():
         raise ConfigError(
@@ -169,6 +173,14 @@ def _write(path: Path, format_: str, file: BinaryIO) -> int:
 
     if format_ == "jsonl":
         count = export_jsonl(path, file)
+    elif format_ == "parquet":
+        from orchestrator.trace.parquet import export_parquet
+
+        count = export_parquet(path, file)
+    elif format_ == "inspect":
+        from orchestrator.trace.inspect_log import export_inspect
+
+        count = export_inspect(path, file)
     else:
         text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         count = export_csv(path, text)
@@ -185,4 +197,9 @@ def _find(run: str, out: str | None) -> Path:
     return find_run(run, Path(settings.out))
 
 
-COMMANDS: printing.Commands = {"show": show, "verify": verify, "export": export}
+COMMANDS: printing.Commands = {
+    "show": show,
+    "verify": verify,
+    "diff": trace_diff,
+    "export": export,
+}

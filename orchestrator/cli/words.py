@@ -35,10 +35,10 @@ GROUPS = {
     "scenarios": Group(("list", "show", "certify"), alone="list", named="show"),
     "personas": Group(("list", "show", "lint"), alone="list", named="show"),
     "protocols": Group(("list", "show"), alone="list", named="show"),
-    "trace": Group(("show", "verify", "export")),
+    "trace": Group(("show", "verify", "diff", "export")),
     "import": Group(("focus", "grid", "demand", "prometheus", "kubernetes")),
 }
-SINGLE = ("run", "worlds", "tournament", "bench", "doctor")
+SINGLE = ("run", "worlds", "replay", "counterfactual", "metrics", "tournament", "bench", "doctor")
 COMMANDS = (
     "run",
     "runs",
@@ -47,6 +47,9 @@ COMMANDS = (
     "protocols",
     "worlds",
     "trace",
+    "replay",
+    "counterfactual",
+    "metrics",
     "tournament",
     "import",
     "bench",

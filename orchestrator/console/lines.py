@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.console.watcher import INTERRUPTED, Pipe, Watcher, model_of
+from orchestrator.console.watcher import INTERRUPTED, WAITING, Pipe, Watcher, model_of
 from orchestrator.spec import EpisodeResult
 
 
@@ -94,7 +94,7 @@ class LineLog(Watcher):
         super().ended(result)
         if self._open:
             self._open = False
-            success = result.success and result.stop_reason != INTERRUPTED
+            success = result.success and result.stop_reason not in {INTERRUPTED, WAITING}
             self._pipe.line(end_line(success, result.steps, result.score, result.rewards))
 
     def close(self) -> None:

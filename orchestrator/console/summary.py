@@ -12,7 +12,7 @@ from orchestrator.console.commands import command, out_words, resume_command
 from orchestrator.console.lines import decimals
 from orchestrator.console.metric_names import beside, label
 from orchestrator.console.text import plain
-from orchestrator.console.watcher import INTERRUPTED
+from orchestrator.console.watcher import INTERRUPTED, WAITING
 from orchestrator.spec import EpisodeResult
 
 _MOST_VIOLATIONS = 5
@@ -35,17 +35,32 @@ def summary(
             *_places(result),
             f"resume: {resume_command(result.run, out, store)}",
         ]
+    if result.stop_reason == WAITING:
+        asked = ", ".join(plain(question["seat"], 40) for question in result.questions)
+        return [f"waiting after step {result.steps} for: {asked}", *_places(result)]
     verdict = "success" if result.success else "no success"
     lines = [f"{verdict}: {_metrics(result, targets)}"] if targets else [verdict]
     lines += _scores(result)
     note = result.scorecard.get("note", "")
     if note:
         lines.append(f"note:   {plain(note)}")
+    for fallen in result.fallbacks:
+        times = f"{fallen['count']} times" if fallen["count"] > 1 else "once"
+        first = plain(fallen["first"], 120)
+        lines.append(f"note:   something stood in for {plain(fallen['seat'], 40)} {times}: {first}")
     shown = result.violations[:_MOST_VIOLATIONS]
     lines += [f"harm:   {plain(line)}" for line in shown]
     if len(result.violations) > len(shown):
         lines.append(f"harm:   and {len(result.violations) - len(shown)} more")
     return [*lines, *_places(result), *_next(result, out)]
+
+
+def answer_command(result: EpisodeResult, out: str, store: str = "") -> str:
+    """The command that answers what a waiting run asks."""
+    words = [
+        part for question in result.questions for part in ("--answer", f"{question['seat']}=…")
+    ]
+    return f"{resume_command(result.run, out, store)} {' '.join(words)}".rstrip()
 
 
 def _places(result: EpisodeResult) -> list[str]:

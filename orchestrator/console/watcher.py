@@ -16,6 +16,8 @@ from orchestrator.spec import EpisodeResult
 
 INTERRUPTED = "interrupted"
 """`EpisodeResult.stop_reason` of a run that was stopped before its end."""
+WAITING = "waiting"
+"""`EpisodeResult.stop_reason` of a run that waits for people's answers."""
 
 
 class Pipe:

@@ -97,22 +97,41 @@ def export_csv(path: Path, out: TextIO) -> int:
     Raises:
         TraceError: As `orchestrator.trace.reader.read`.
     """
+    writer = csv.writer(out, lineterminator="\n")
+    rows = 0
+    for row in table(path):
+        writer.writerow([_csv_cell(value) for value in row])
+        rows += 1
+    return rows - 1
+
+
+def table(path: Path) -> Iterator[list[Any]]:
+    """The names of the columns, then one row per step and seat, in plain values.
+
+    A value that is not known is None, whatever the column.
+
+    Raises:
+        TraceError: As `orchestrator.trace.reader.read`.
+    """
     parts = episode(read(path))
     header = next(parts)
     if not isinstance(header, Header):  # scan guarantees run_started first
         raise TraceError(f"{path} is not a trace", "it does not start with run_started")
     first = next(parts)
     before, after = _metric_names(first)
-    writer = csv.writer(out, lineterminator="\n")
-    names = [*COLUMNS, *(f"before_{n}" for n in before), *(f"after_{n}" for n in after)]
-    writer.writerow([cell(name) for name in names])
-    rows = 0
+    yield [*COLUMNS, *(f"before_{n}" for n in before), *(f"after_{n}" for n in after)]
     for record in chain([first], parts):
         if isinstance(record, StepRecord):
-            for row in _rows(header, record, before, after):
-                writer.writerow(row)
-                rows += 1
-    return rows
+            yield from _rows(header, record, before, after)
+
+
+def _csv_cell(value: Any) -> Any:
+    """A value as a cell: text that a spreadsheet would calculate is kept from it (`cell`)."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return cell(value) if isinstance(value, str) else value
 
 
 def _metric_names(first: object) -> tuple[list[str], list[str]]:
@@ -145,9 +164,9 @@ def _row(header: Header, record: StepRecord, seat: str) -> list[Any]:
     horizon = header.horizon
     return [
         record.step,
-        record.step / horizon if horizon else "",
+        record.step / horizon if horizon else None,
         record.step,
-        cell(seat),
+        seat,
         _text(top.get("id")),
         _json({e.agent: dict(e.data) for e in record.talk if e.type == "response"}),
         _state(decision),
@@ -155,25 +174,25 @@ def _row(header: Header, record: StepRecord, seat: str) -> list[Any]:
         _json(utilities),
         _text(header.scenario.get("name")),
         _number(header.data.get("seed")),
-        cell(header.protocol),
-        cell(header.personas.get(seat, "")),
+        header.protocol,
+        header.personas.get(seat, ""),
         _number(ballot.get("weight")),
         _flag(ballot.get("abstains")),
         _text(ballot.get("fallback")),
         len(proposals),
         _number(top.get("confidence")),
-        cell(record.chosen),
-        cell(record.action),
+        record.chosen,
+        record.action,
         _flag(decision.get("agreement")),
         _text(decision.get("no_deal")),
         _number(decision.get("rounds")),
         _text(decision.get("overridden_from")),
         _text(decision.get("override_rule")),
-        utilities.get(record.chosen, ""),
-        cell(preferred),
-        utilities.get(preferred, ""),
-        ranking.index(record.chosen) + 1 if record.chosen in ranking else "",
-        cell(" | ".join(str(v.get("candidate")) for v in record.vetoes if v["seat"] == seat)),
+        utilities.get(record.chosen),
+        preferred,
+        utilities.get(preferred),
+        ranking.index(record.chosen) + 1 if record.chosen in ranking else None,
+        " | ".join(str(v.get("candidate")) for v in record.vetoes if v["seat"] == seat),
         _number(record.grade.get("reward")),
         _flag(record.grade.get("success")),
     ]
@@ -186,7 +205,7 @@ def _state(decision: Mapping[str, Any]) -> str:
 
 
 def _text(value: object) -> str:
-    return "" if value is None else cell(str(value))
+    return "" if value is None else str(value)
 
 
 def _json(value: Mapping[str, Any]) -> str:
@@ -194,8 +213,8 @@ def _json(value: Mapping[str, Any]) -> str:
 
 
 def _number(value: object) -> Any:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else ""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _flag(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else ""
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None

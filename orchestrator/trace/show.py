@@ -24,6 +24,7 @@ from orchestrator.trace.steps import (
     numbers,
     sequence,
 )
+from orchestrator.trace.talk import told
 from orchestrator.trace.untrusted import printable
 from world.errors import TraceError
 
@@ -45,12 +46,13 @@ _NAME_LIMIT = 120
 _ID_LIMIT = 80
 _ID_COLUMN = 26
 _WRAPPED_LINES = 3
-_TALK_LINES = 12
-_TALK_DEPTH = 4
+_TALK_LINES = 16
 _TOP_SCORES = 3
 _NOTICE_LINES = 6
 _MOST_TIED = 5
 _SAME = 1e-9
+_WINDOWS = ("1h", "6h", "3d")
+_NOTHING_TO_UNDO, _CANNOT = "nothing to undo", "cannot"
 _NO_DEAL = {
     "nobody_votes": "no seat has a vote on this; the least that can be done was chosen",
     "all_vetoed": "every option is vetoed; the one that is least opposed was chosen",
@@ -293,6 +295,7 @@ class _Teller:
         targets = mapping(record.observation.get("targets")) or self.targets
         seen = metric_spans(mapping(record.observation.get("metrics")), targets)
         yield from self._flow(Span("  "), seen)
+        yield from self._burns(record)
         for incident in sequence(record.observation.get("incidents")):
             yield from self._wrapped(Span("  ! ", "bad"), str(incident))
         if unknown := sequence(record.observation.get("unknown")):
@@ -313,6 +316,24 @@ class _Teller:
         yield from self._talk(record, seats)
         yield from self._decision(record, seats)
         yield from self._outcome(record, targets)
+
+    def _burns(self, record: StepRecord) -> Iterator[StoryLine]:
+        """Services that burn their error budget fast enough to wake somebody, with their tails."""
+        services = mapping(mapping(record.observation.get("facts")).get("services"))
+        for name, entry in mapping(record.observation.get("burn")).items():
+            burn = mapping(entry)
+            alerts = sequence(burn.get("alerts"))
+            if not alerts:
+                continue
+            known = numbers(burn)
+            windows = [window for window in _WINDOWS if window in known]
+            rates = [f"{number(known[window])}× over {window}" for window in windows]
+            tails = numbers(services.get(name))
+            text = f"{_name(name)} burns its error budget: {', '.join(rates)}"
+            text += f" (alert: {', '.join(map(str, alerts))})"
+            if "p95_ms" in tails and "p99_ms" in tails:
+                text += f"; p95 {number(tails['p95_ms'])}, p99 {number(tails['p99_ms'])} ms"
+            yield from self._wrapped(Span("  ! ", "bad"), text)
 
     def _proposal(self, record: StepRecord, seat: str, column: int) -> Iterator[StoryLine]:
         ballot, proposal = record.ballots[seat], record.top_proposal(seat)
@@ -365,12 +386,11 @@ class _Teller:
         return fresh
 
     def _talk(self, record: StepRecord, seats: tuple[str, ...]) -> Iterator[StoryLine]:
-        said = [entry for entry in record.talk if entry.agent in seats or not entry.agent]
+        said = told(record, seats, full=self.full, limit=0 if self.full else _ID_LIMIT)
         shown = said if self.full else said[:_TALK_LINES]
-        for entry in shown:
-            who = _name(entry.agent) or "room"
-            lead = Span(f"  round {entry.round} {who} {entry.type}: ", "seat")
-            yield from self._wrapped(lead, _members(entry.data), "dim")
+        for line in shown:
+            lead = Span(f"  round {line.round} {_name(line.who) or 'room'} ", "seat")
+            yield from self._wrapped(lead, line.text, "dim")
         if len(said) > len(shown):
             yield (Span(f"  … and {len(said) - len(shown)} more exchanges", "dim"),)
 
@@ -453,6 +473,10 @@ class _Teller:
                 text = f"{self._id(item.get('id', '?'))} {why}"
                 lead = Span(f"    {_name(item.get('status', '?'))}: ", "warn")
                 yield from self._wrapped(lead, text)
+            elif (undo := str(item.get("undo", ""))) and undo != _NOTHING_TO_UNDO:
+                how = undo if undo.startswith(_CANNOT) else self._id(undo)
+                text = f"{self._id(item.get('id', '?'))}: {how}"
+                yield from self._wrapped(Span("    undo ", "dim"), text, "dim")
         for happened in sequence(record.applied.get("events")):
             yield from self._wrapped(Span("    happened: ", "warn"), str(happened))
         reward = record.grade.get("reward")
@@ -570,22 +594,3 @@ def _says(explanation: str, value: object, unit: str) -> bool:
     if not found or not unit or not isinstance(value, int | float):
         return False
     return abs(float(found[1]) - value) <= 1e-5 * max(1.0, abs(value))
-
-
-def _members(value: object, depth: int = 0) -> str:
-    """The members of a talk event as ``name value``; text that was said as itself."""
-    if depth > _TALK_DEPTH:
-        return "…"
-    if isinstance(value, Mapping):
-        shown = []
-        for name, item in value.items():
-            if item in ("", None, [], {}):
-                continue
-            text = _members(item, depth + 1)
-            shown.append(text if name in {"text", "payload", "kind"} else f"{name} {text}")
-        return ", ".join(shown)
-    if isinstance(value, list | tuple):
-        return " | ".join(_members(item, depth + 1) for item in value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return number(value) if isinstance(value, int | float) else str(value)

@@ -145,17 +145,25 @@ def _combined(outlook: Outlook, order: NDArray[np.intp], sight: Sight) -> list[P
     if most < 2:
         return []
     partners = _varied(outlook, order, sight.partners)
-    ranked: list[tuple[float, str, Plan]] = []
+    ranked: list[tuple[float, str, tuple[int, ...]]] = []
+    apart: set[tuple[int, ...]] = set()
     for size in range(2, most + 1):
         for members in combinations(partners, size):
-            plans = [outlook.plans[place] for place in members]
-            now = tuple(action for plan in plans for action in plan[0])
+            # Who may not stand together may not with a third either: no need to ask again.
+            if size > 2 and not apart.isdisjoint(combinations(members, 2)):
+                continue
+            now = tuple(action for place in members for action in outlook.plans[place][0])
             if len(now) > most or outlook.gate.refusals(now):
+                if size == 2:
+                    apart.add(members)
                 continue
             promise = sum(float(outlook.gains[place]) for place in members)
-            ranked.append((-promise, joint_id(now), _merged(plans)))
+            ranked.append((-promise, joint_id(now), members))
     ranked.sort(key=lambda entry: entry[:2])
-    return [plan for _, _, plan in ranked[: sight.composites]]
+    return [
+        _merged([outlook.plans[place] for place in members])
+        for _, _, members in ranked[: sight.composites]
+    ]
 
 
 def _varied(outlook: Outlook, order: NDArray[np.intp], count: int) -> list[int]:

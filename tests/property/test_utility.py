@@ -37,9 +37,13 @@ SPECS = st.builds(
             st.one_of(st.none(), st.floats(-500, 500)),
             st.one_of(st.none(), st.floats(0, 50)),
             st.one_of(st.none(), st.floats(0.1, 50)),
+            held=st.sampled_from([0.0, 0.0, 0.5]),
         ),
         max_size=4,
     ).map(tuple),
+    discount=st.sampled_from([1.0, 1.0, 0.9, 1e-3]),
+    risk_aversion=st.sampled_from([0.0, 0.0, 0.4, 1.0]),
+    risk_tail_fraction=st.sampled_from([1e-3, 0.25, 0.5, 1.0]),
 )
 
 

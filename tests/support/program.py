@@ -48,12 +48,15 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
     return kept | variables
 
 
-def warroom(*arguments: str, cwd: Path, **variables: str) -> Done:
+def warroom(
+    *arguments: str, cwd: Path, limit_s: float = _TIMEOUT_S, **variables: str
+) -> Done:
     """Run the program to its end.
 
     Args:
         arguments: Its command line.
         cwd: Where it is started; also holds its state.
+        limit_s: Seconds after which it counts as hung.
         variables: Environment variables.
     """
     done = subprocess.run(
@@ -62,7 +65,7 @@ def warroom(*arguments: str, cwd: Path, **variables: str) -> Done:
         env=environment(cwd, **variables),
         capture_output=True,
         text=True,
-        timeout=_TIMEOUT_S,
+        timeout=limit_s,
         check=False,
     )
     return Done(done.returncode, done.stdout, done.stderr)

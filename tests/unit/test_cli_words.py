@@ -97,7 +97,7 @@ def test_nothing_of_a_later_version_is_there_already() -> None:
 def test_every_run_option_is_a_setting_and_its_help_tells_the_default() -> None:
     program = typer.main.get_command(build())
     run = program.commands["run"]  # type: ignore[attr-defined]
-    of_one_call = {"resume", "print-config", "json"}
+    of_one_call = {"resume", "answer", "print-config", "json"}
     for parameter in run.params:
         (option,) = (spelling.lstrip("-") for spelling in parameter.opts)
         if option in of_one_call:

@@ -25,7 +25,7 @@ from world.actions import Action
 from world.errors import InadmissibleActionError
 from world.model import Belief, Observation, Plan, Situation, Snapshot
 from world.noise import channel, uniforms
-from world.worlds.cloudedge import CloudEdge, cost_carbon_first
+from world.worlds.cloudedge import CloudEdge, close_gaps, cost_carbon_first
 from world.worlds.cloudedge.forms import as_single
 from world.worlds.cloudedge.outcome import snapshot
 from world.worlds.cloudedge.project import crisis_window
@@ -154,13 +154,21 @@ def test_all_candidates_meet_the_same_futures_and_every_decision_new_ones() -> N
 class Replayed:
     """One imagined future in plain floats: the draws of one sample, addressed a second time."""
 
-    def __init__(self, sample: int, decision_step: int, jitter: int) -> None:
-        self.sample, self.decision_step, self.jitter = sample, decision_step, jitter
+    def __init__(self, sample: int, samples: int, decision_step: int, jitter: int) -> None:
+        self.sample, self.samples = sample, samples
+        self.decision_step, self.jitter = decision_step, jitter
 
     def _draws(self, stream: str, step: int) -> list[float]:
         ahead = step - self.decision_step - 1
-        address = (1, ahead, channel(stream), self.decision_step, self.sample + 1)
-        return [float(draw) for draw in uniforms(*address)]
+        drawn = [
+            uniforms(1, ahead, channel(stream), self.decision_step, replica + 1)
+            for replica in range(self.samples)
+        ]
+        # The middle of the slice that the rank among the samples names.
+        return [
+            (sorted(column).index(column[self.sample]) + 0.5) / self.samples
+            for column in zip(*(map(float, draws) for draws in drawn), strict=True)
+        ]
 
     def action(
         self, step: int, word: int, order: tuple[int, int, int], hydro: bool
@@ -181,7 +189,7 @@ def test_a_projection_is_each_sample_played_in_plain_floats_with_the_playbook(na
     assert isinstance(states, Many)
     projected = world.project(belief, PLAIN, 9, cost_carbon_first, key_of(4))
     for (number, plan), sample in itertools.product(enumerate(PLAIN), range(3)):
-        tape = Replayed(sample, 4, 2)
+        tape = Replayed(sample, 3, 4, 2)
         before = as_single(states, sample)
         state = Single(
             Episode(world.scenario, world.settings, 1, tape),
@@ -203,7 +211,7 @@ def test_a_projection_is_each_sample_played_in_plain_floats_with_the_playbook(na
             assert projected[0, number, sample, ahead, 3] == float(
                 repeated or state.verdict >> 4 & 1
             )
-    assert len(np.unique(projected[..., 8, 0])) == 12
+    assert len(np.unique(projected[..., 8, 0])) > 6
 
 
 _FIELDS = (
@@ -298,7 +306,8 @@ def test_a_continuation_that_answers_a_crisis_that_is_not_there_is_refused(code:
 def test_the_world_offers_its_playbook_as_the_continuation() -> None:
     world = world_of("hard")
     belief = believed(world, 4)
-    assert world.playbook is cost_carbon_first
+    assert world.playbook is close_gaps
+    assert world.continuations["close_gaps"] is close_gaps
     assert world.project(belief, PLAIN, 3, world.playbook, key_of(4)).shape == (1, 4, 4, 3, 4)
 
 
@@ -318,6 +327,47 @@ def test_a_masked_metric_is_taken_from_the_last_observation_that_shows_it() -> N
     fresh = world.believe(history_of(world, [hidden[-1]]), 0, key_of(3))
     assert isinstance(fresh.states, Single)
     assert fresh.states.latency_ms == 280.0
+
+
+def test_every_draw_is_spread_evenly_over_the_samples() -> None:
+    world = world_of("hard")
+    belief = believed(world, 16, steps=0)
+    projected = world.project(belief, PLAIN[:1], 1, None, key_of(0))
+    fallen = 280.0 - projected[0, 0, :, 0, 0]  # scale_up takes 25 to 40 ms
+    slices = np.sort((fallen - 25.0) / 15.0 * 16.0)
+    assert slices == pytest.approx(np.arange(16) + 0.5)
+
+
+def _expected_gaps(metrics: Array, targets: Array, last: int) -> list[float]:
+    """What each kind leaves, written a second time: gaps in strongest actions."""
+    units = (32.5, 77.5, 55.0)
+    moves = ((-32.5, 17.0, 11.5), (11.5, -77.5, -8.5), (5.5, -32.5, -32.5), (17.5, 12.5, -55.0))
+    return [
+        sum(
+            max(0.0, (metrics[i] + move[i] - (targets[i] - 0.75 * units[i])) / units[i])
+            for i in range(3)
+        )
+        + 0.15 * (last == kind)
+        for kind, move in enumerate(moves)
+    ]
+
+
+def test_closing_gaps_takes_what_leaves_the_smallest_sum_of_gaps() -> None:
+    grid = np.array(
+        list(itertools.product((60.0, 118.0, 155.0, 290.0), (150.0, 333.0, 640.0), (90.0, 300.0)))
+    )
+    metrics = np.column_stack([grid, np.zeros(len(grid))])
+    for targets, last in itertools.product(
+        ([150.0, 400.0, 220.0], [90.0, 200.0, 300.0]), range(-1, 5)
+    ):
+        calm = np.zeros(len(grid), dtype=np.bool_)
+        lasts = np.full(len(grid), last, dtype=np.int32)
+        bounds = np.array([*targets, np.nan])
+        chosen = close_gaps(Situation(metrics, lasts, calm, 0, bounds))
+        for row, kind in zip(grid, chosen.tolist(), strict=True):
+            left = _expected_gaps(row, bounds, last)
+            assert left[kind] == pytest.approx(min(left))
+        assert close_gaps(Situation(metrics, lasts, ~calm, 0, bounds)).tolist() == [4] * len(grid)
 
 
 def test_the_playbook_is_its_rule_at_every_boundary() -> None:

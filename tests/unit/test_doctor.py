@@ -7,6 +7,7 @@ import pytest
 
 from orchestrator.doctor import Check, Report, examine
 from orchestrator.settings import load_settings
+from tests.support.llm_stub import LLMStub
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +60,18 @@ def test_persona_folders_are_looked_at(folder: Path) -> None:
     missing, report = checks(personas="nosuch")
     assert missing["persona folder"].ok is False
     assert report.exit_code == 1
+
+
+def test_a_model_endpoint_is_asked_whether_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    with LLMStub() as stub:
+        monkeypatch.setenv("OPENAI_BASE_URL", stub.url)
+        found, _ = checks()
+        assert "answers (200)" in found["model endpoint"].note
+        assert found["model endpoint"].ok is None
+    silent, report = checks(model="m")
+    assert silent["model endpoint"].ok is False
+    assert "does not answer" in silent["model endpoint"].note
+    assert report.exit_code == 3
 
 
 def test_variables_of_an_endpoint_are_named_and_never_shown(

@@ -104,6 +104,8 @@ def test_guardrails_have_stable_ids_in_a_stated_order() -> None:
         "guard/clash",
         "guard/hazard",
         "guard/blast_radius",
+        "guard/blast_share",
+        "guard/freeze",
         "guard/oscillation",
     )
 

@@ -85,7 +85,6 @@ def test_an_escape_code_or_line_break_in_an_id_is_spelled_out(tmp_path: Path) ->
         (bill_text([]).encode(), "has a header and no rows"),
         (b"a,b\x00c\n1,2\n", "NUL"),
         (b"PK\x03\x04rest", "a zip archive"),
-        (b"PAR1rest", "a Parquet file"),
         (b'{"rows": []}', "is JSON"),
         (b"\xff\xd8\xff\xe0 a picture", "is not UTF-8"),
         (gzip.compress(bill_text(TWO).encode())[:-20], "damaged gzip"),

@@ -181,7 +181,7 @@ def test_rows_without_any_cost_say_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("start", "end", "reason"),
     [
-        ("6/1/2026", "6/2/2026", "charge period is not ISO 8601"),
+        ("June 1, 2026", "June 2, 2026", "charge period is not ISO 8601"),
         ("", "2026-06-01", "charge period is missing"),
         ("2026-06-02", "2026-06-01", "charge period does not end after it starts"),
         ("2026-06-01", "2026-06-01", "charge period does not end after it starts"),

@@ -305,7 +305,7 @@ def test_suspiciously_low_hours_and_a_foreign_mean_are_told(tmp_path: Path) -> N
         ("time_of_day,avg_CI\n1,2\n", "no column timestamp"),
         ("timestamp,wind\n1,2\n", "no column carbon_intensity_g_per_kwh"),
         ("timestamp,avg_CI,avg_CI\n1,2,3\n", "twice"),
-        ('{"zone": "DE"}', "is JSON"),
+        ('{"zone": "DE"}', "holds no history"),
     ],
 )
 def test_what_is_no_grid_file_is_one_clear_line(tmp_path: Path, content: str, says: str) -> None:

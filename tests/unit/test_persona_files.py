@@ -152,10 +152,12 @@ FAULTS: list[tuple[str, str, int, str]] = [
     ("second line", HEAD + "\n".join(["[[red_line]]", 'metric="m"', 'op=">"', "value=1"] * 2)
      + '\non = "later"\n', 13, "red_line.2.on"),
     ("inline table", HEAD + "[objectives]\ncost = {weight = -1}\n", 6, "objectives.cost.weight"),
-    ("later backend", HEAD + '[backend]\nkind = "llm"\n', 6, "comes with a later version"),
+    ("no such backend", HEAD + '[backend]\nkind = "gpt"\n', 6, "must be one of"),
     ("odd backend", HEAD + '[backend]\nkind = "python:os;x:y"\n', 6, "python:package.module:name"),
-    ("later ballot", HEAD + '[ballot]\nsource = "blend(0.5)"\n', 6, "later version"),
-    ("commander", HEAD + "[powers]\ncommander = true\n", 6, "later version"),
+    ("ballot share", HEAD + '[ballot]\nsource = "blend(1.5)"\n', 6, "L from 0 to 1"),
+    ("ballot source", HEAD + '[ballot]\nsource = "blend(a)"\n', 6, "'reported' or 'blend(L)'"),
+    ("commander", HEAD + "[powers]\ncommander = 1\n", 6, "powers.commander"),
+    ("bid", HEAD + '[concession]\nbid = "dearest"\n', 6, "concession.bid"),
     ("prompt", HEAD + '[prompt]\nuser = """\nhi\n$secret"""\n', 6, "undeclared variable $secret"),
     ("prompt dollar", HEAD + '[prompt]\nuser = "5 $ an hour"\n', 6, "write $$"),
     ("deep", HEAD + "x = " + "[" * 50 + "]" * 50, 1, "nested"),
@@ -210,9 +212,9 @@ def test_files_that_are_no_files_are_refused_without_reading_on(tmp_path: Path) 
 
 
 def test_warnings_name_shapes_that_fail_and_tables_that_nothing_reads(tmp_path: Path) -> None:
-    text = HEAD + "[objectives.cost]\nweight = 1\n[utility]\nkind = 'linear'\n[concession]\n"
+    text = HEAD + "[objectives.cost]\nweight = 1\n[utility]\nkind = 'linear'\n[remote]\n"
     messages = lint_persona(write(tmp_path, text))
-    assert [message.split(":")[1] for message in messages] == ["9", "7"]
+    assert [message.split(":")[1] for message in messages] == ["7", "9"]
     assert all(": warning: " in message for message in messages)
     assert "linear" in messages[1]
     assert "abstains" in lint_persona(write(tmp_path, HEAD))[0]
@@ -285,8 +287,8 @@ def test_set_replaces_one_field_and_leaves_the_rest() -> None:
         ("red_line.2.value=1", "there is no entry '2'"),
         ("red_line.0.value=1", "there is no entry '0'"),
         ("red_line.x.value=1", "there is no entry 'x'"),
-        ("powers.commander=true", "later version"),
-        ("backend.kind=llm", "later version"),
+        ('ballot.source="blend(2)"', "L from 0 to 1"),
+        ("backend.kind=gpt", "must be one of"),
         ("noequals", "field=value"),
         ("=1", "field=value"),
         ("a..b=1", "field=value"),

@@ -7,12 +7,21 @@ import pytest
 
 from orchestrator.replies import read_reply, write_reply
 from orchestrator.room import Room
-from policies.records import Ask, Context, Decision, Deliberation, Proposal, Reply, Round, Usage
+from policies.records import (
+    Ask,
+    Context,
+    Decision,
+    Deliberation,
+    NegotiationProtocol,
+    Proposal,
+    Reply,
+    Round,
+    Usage,
+)
 from tests.support.rooms import stub_room, with_personas
 from tests.support.runs import play
 from tests.support.voices import Voice
 from world.actions import Action
-from world.errors import RoundLimitError
 from world.store.inprocess import InProcessStore
 
 DRIVERS = pytest.mark.parametrize("driver", ["loop", "graph"])
@@ -93,10 +102,54 @@ def test_both_drivers_write_the_same_bytes_over_several_rounds() -> None:
     assert len(shas) == 1
 
 
+class Counting(TwoRounds):
+    """Asks for ever, and never the same."""
+
+    name = "counting"
+
+    def decide(self, context: Context) -> Deliberation:
+        number = 0
+        while True:
+            number += 1
+            yield tuple(Ask(seat, "respond", {"number": number}) for seat in context.seats)
+
+
+class Strangers(TwoRounds):
+    """Asks somebody who does not sit here, once it has been answered."""
+
+    name = "strangers"
+
+    def decide(self, context: Context) -> Deliberation:
+        yield (Ask(context.seats[0], "respond", {}),)
+        yield (Ask("mallory", "respond", {}),)
+        raise AssertionError("it was answered for somebody who is not there")
+
+
 @DRIVERS
-def test_a_protocol_that_asks_for_ever_is_stopped_at_its_declared_rounds(driver: str) -> None:
-    with pytest.raises(RoundLimitError, match="declares at most 2"):
-        play(with_personas(stub_room(protocol=Endless(), driver=driver), voices()))
+@pytest.mark.parametrize(
+    ("protocol", "why", "rounds"),
+    [
+        (Endless(), "asked the same again and got the same answers", 2),
+        (Counting(), "more than 2 rounds", 2),
+        (Strangers(), "asked 'mallory', who does not sit here", 1),
+    ],
+)
+def test_a_protocol_that_would_not_end_is_stopped_and_the_no_deal_rule_decides(
+    driver: str, protocol: NegotiationProtocol, why: str, rounds: int
+) -> None:
+    seated = voices()
+    played = play(with_personas(stub_room(protocol=protocol, driver=driver, horizon=2), seated))
+    assert played.result.stop_reason == "horizon"
+    for fallback in played.of("fallback"):
+        assert fallback["data"]["kind"] == "protocol"
+        assert fallback.get("agent", "") == ""
+        assert why in fallback["data"]["what"]
+    assert len(played.of("fallback")) == 2
+    for decision in played.of("decision"):
+        assert not decision["data"]["agreement"]
+        assert decision["data"]["no_deal"] == "weighted_score"
+        assert f"{protocol.name} was stopped" in decision["data"]["reason"]
+    assert [ask for ask in seated["resource"].asked if ask[0] == 0][-1][2] == rounds
 
 
 def test_what_a_seat_cost_is_added_up_per_call_and_stays_out_of_the_trace() -> None:
@@ -111,8 +164,8 @@ def test_a_journalled_reply_is_never_asked_for_again(driver: str) -> None:
     """A crash between the reply and the commit: the step is executed again."""
     store = InProcessStore()
 
-    class Crash(RuntimeError):
-        pass
+    class Crash(BaseException):
+        """Nothing in the room stops it, as nothing stops a kill."""
 
     class Fragile(TwoRounds):
         crashed = False

@@ -197,6 +197,19 @@ def test_corrupt_data_are_examined_isolated_and_only_then_restored(seed: int) ->
 ORDER = ("evaluate", "isolate", "restore_backup")
 
 
+@pytest.mark.parametrize("seed", range(201, 205))
+def test_a_full_disk_is_cleaned_and_nothing_is_isolated_or_restored(seed: int) -> None:
+    world, state = opened(calm(), seed)
+    state, views = played(world, state, [DO_NOTHING] * 3)
+    state = with_incident(state, names.DISK_FULL, service=API, victim=API, severity=0.8)
+    state, later = played(world, state, [DO_NOTHING] * 2)
+    views += later[1:]
+    decided: list[Joint] = [DO_NOTHING] * (len(views) - 1)
+    found = kinds(ask(world, views, "resource", decided))
+    assert ("free_disk", "api-db") in found
+    assert not {kind for kind, _ in found} & {"isolate", "restore_backup"}
+
+
 def test_a_victim_is_not_treated_for_what_its_callee_does() -> None:
     world, state = opened(calm(), 201)
     for row in range(state.settings.queues):
@@ -264,7 +277,8 @@ def test_cost_right_sizes_and_says_nothing_more_once_the_bill_holds() -> None:
     world, state = opened(calm(), 201)
     seen = world.observe(state)
     proposals = ask(world, [seen], "cost")
-    assert ("resize", "batch-db") in kinds(proposals)  # a database that nobody calls
+    idle = {("scale_down", "batch-db"), ("resize", "batch-db")}
+    assert idle & set(kinds(proposals))  # a database at a quarter of its capacity
     assert all("-" in p.rationale or "saves" in p.rationale for p in proposals)
     held = dataclasses.replace(seen, metrics={**seen.metrics, "cost_usd_per_hour": 300.0})
     assert not {k for k, _ in kinds(ask(world, [held], "cost"))} & {"scale_down", "resize"}
@@ -299,7 +313,7 @@ def loads(world: CloudWorld, views: Sequence[Observation], proposal: Proposal) -
     estate = Estate.of(request_of(world, world.scenario, views, [DO_NOTHING] * (len(views) - 1)))
     assert estate is not None
     index = estate.inventory.index
-    return [load for a in proposal.actions if a.target in index
+    return [load for a in proposal.actions if a.kind == "scale_down"
             for load in estate.loads(index[a.target])]  # fmt: skip
 
 

@@ -197,9 +197,8 @@ def test_an_override_names_both_the_rule_and_what_it_replaced(trace: Path) -> No
 
 def test_what_the_seats_say_to_each_other_is_told_round_by_round(trace: Path) -> None:
     lines = told(trace, Filters(first_step=2, last_step=2))
-    assert "  round 1 resource offer: respond, by cost, offer scale_down" in lines
-    assert "  round 1 resource response: accept no, counter scale_up" in lines
-    assert "  round 1 resource message: latency is above its target" in lines
+    assert "  round 1 resource declines scale_down of cost; would offer scale_up" in lines
+    assert "  round 1 resource “latency is above its target”" in lines
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def test_shapes_that_are_known_to_fail_are_warned_about_with_the_measurement() -
     assert lint(good) == ()
     linear = lint(UtilitySpec("linear", 1.0, (ObjectiveSpec("cost", 1.0),)))
     assert len(linear) == 1
-    assert "360" in linear[0]
+    assert "330" in linear[0]
     mixed = UtilitySpec("log", 1.0, (ObjectiveSpec("cost", 1.0, shape="threshold"),))
     assert "flat" in lint(mixed)[0]
 
@@ -211,3 +211,80 @@ def test_rounding_is_that_of_nine_significant_digits_at_every_size() -> None:
     many = np.array(edges * 10)
     assert round_significant(many).tolist() == [float(f"{x:.9g}") + 0.0 for x in many.tolist()]
     assert math.isnan(round_significant(np.full(60, math.nan))[0])
+
+
+def futures(*rows: list[list[float]]) -> np.ndarray:
+    """Latencies of plans, each a list of samples, each a list of steps."""
+    array = np.zeros((len(rows), len(rows[0]), len(rows[0][0]), 3))
+    array[..., 0] = rows
+    return array
+
+
+def valued(spec: UtilitySpec, whole: np.ndarray) -> list[float]:
+    values = seat_utilities(spec, whole, METRICS, TARGETS, TOLERANCES)
+    assert values is not None
+    return [float(value) for value in values]
+
+
+LATE_GAP = ObjectiveSpec("latency", 1.0)
+
+
+def test_a_discount_counts_each_step_less_than_the_one_before() -> None:
+    whole = futures([[150.0, 130.0]], [[130.0, 150.0]])  # one unit of gap, early or late
+    even = UtilitySpec("satisficing", 0.0, (LATE_GAP,))
+    hasty = UtilitySpec("satisficing", 0.0, (LATE_GAP,), discount=0.25)
+    assert valued(even, whole) == [-0.5, -0.5]
+    assert valued(hasty, whole) == [-0.8, -0.2]
+
+
+def test_risk_aversion_weighs_the_worst_futures() -> None:
+    whole = futures([[130.0], [130.0], [130.0], [170.0]], [[140.0], [140.0], [140.0], [140.0]])
+    calm = UtilitySpec("satisficing", 0.0, (LATE_GAP,))
+    fearful = UtilitySpec("satisficing", 0.0, (LATE_GAP,), risk_aversion=1.0)
+    half = UtilitySpec("satisficing", 0.0, (LATE_GAP,), risk_aversion=0.5, risk_tail_fraction=0.5)
+    assert valued(calm, whole) == [-0.5, -0.5]
+    assert valued(fearful, whole) == [-2.0, -0.5]  # the worst of four
+    assert valued(half, whole) == [-0.75, -0.5]  # the worst two of four, by half
+
+
+def test_the_worst_futures_are_those_of_the_whole_utility_not_of_each_objective() -> None:
+    whole = np.zeros((1, 2, 1, 3))
+    whole[0, :, 0, 0] = [170.0, 130.0]  # two units of latency in one future
+    whole[0, :, 0, 1] = [385.0, 425.0]  # two units of cost in the other
+    both = (ObjectiveSpec("latency", 1.0), ObjectiveSpec("cost", 1.0))
+    fearful = UtilitySpec("satisficing", 0.0, both, risk_aversion=1.0, risk_tail_fraction=0.5)
+    assert valued(fearful, whole) == [-2.0]
+
+
+def test_the_team_goal_is_discounted_and_weighed_like_the_rest() -> None:
+    whole = futures([[100.0, 200.0], [100.0, 100.0]])
+    spec = UtilitySpec("threshold", 4.0, (ObjectiveSpec("latency", 0.0, held=1.0),))
+    hasty = UtilitySpec("threshold", 4.0, (ObjectiveSpec("latency", 0.0, held=1.0),), 1 / 3)
+    fearful = UtilitySpec(
+        "threshold", 4.0, (ObjectiveSpec("latency", 0.0, held=1.0),), 1.0, 1.0, 0.5
+    )
+    assert valued(spec, whole) == [3.75]
+    assert valued(hasty, whole) == [pytest.approx((3.75 + 5.0) / 2)]
+    assert valued(fearful, whole) == [2.5]
+
+
+def test_holding_a_target_is_worth_what_the_persona_says_strictly_below_it() -> None:
+    spec = UtilitySpec("log", 0.0, (ObjectiveSpec("latency", 0.0, held=0.5),))
+    assert of(spec, (149.9, 0, 0), (150.0, 0, 0), (100.0, 0, 0)) == [0.5, 0.0, 0.5]
+    own = UtilitySpec("log", 0.0, (ObjectiveSpec("latency", 0.0, target=120.0, held=0.5),))
+    assert of(own, (119.0, 0, 0), (130.0, 0, 0)) == [0.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: UtilitySpec("log", 1.0, (), discount=0.0),
+        lambda: UtilitySpec("log", 1.0, (), discount=1.01),
+        lambda: UtilitySpec("log", 1.0, (), risk_aversion=-0.1),
+        lambda: UtilitySpec("log", 1.0, (), risk_aversion=math.nan),
+        lambda: UtilitySpec("log", 1.0, (), risk_tail_fraction=0.0),
+        lambda: ObjectiveSpec("cost", 1.0, held=math.inf),
+    ],
+)
+def test_a_weight_of_steps_or_futures_that_cannot_work_is_refused(build: object) -> None:
+    test_a_utility_that_cannot_work_is_refused_in_one_line(build)

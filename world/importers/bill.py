@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 
 from world.errors import ImportFileError
 from world.importers import kinds
+from world.importers.bill_formats import format_of
 from world.importers.focus_columns import COLUMNS, NEEDED, SPECIFIED
 from world.importers.ids import identity
 from world.importers.money import (
@@ -33,7 +34,12 @@ from world.importers.money import (
     parse_amount,
     parse_currency,
 )
-from world.importers.periods import SECONDS_PER_HOUR, Coverage, parse_instant
+from world.importers.periods import (
+    SECONDS_PER_HOUR,
+    Coverage,
+    parse_instant,
+    refuse_local_date,
+)
 from world.importers.tables import TableReader, column_key, is_missing, visible
 from world.importers.tags import Essential, Manager, Tags, is_production, read_tags
 
@@ -196,6 +202,13 @@ def _positions(table: TableReader) -> dict[str, int]:
     if "EffectiveCost" not in at and "BilledCost" not in at:
         missing.insert(0, "EffectiveCost (or BilledCost)")
     if missing:
+        known = format_of(table.header)
+        if known is not None:
+            raise ImportFileError(
+                f"{table.path} is {known.name}",
+                "its own line types cancel each other and are not summed here; FOCUS is read",
+                known.fix,
+            )
         raise table.missing(missing, "Export the bill in the FOCUS format, version 1.0 or later")
     return at
 
@@ -409,7 +422,7 @@ def read_bill(path: Path, raw: RawTotals) -> Bill:
         ImportFileError: The file cannot be read, or has changed since `sum_raw`.
     """
     with TableReader(path, COLUMNS, "bill") as table, localcontext(EXACT):
-        reading = _Reading(_positions(table), raw)
+        reading = _Reading(_positions(table), raw, path)
         take = reading.take
         for row in table:
             take(row)
@@ -425,8 +438,9 @@ def read_bill(path: Path, raw: RawTotals) -> Bill:
 class _Reading:
     """The rows of a bill as they come."""
 
-    def __init__(self, at: dict[str, int], raw: RawTotals) -> None:
+    def __init__(self, at: dict[str, int], raw: RawTotals, path: Path) -> None:
         self.bill = Bill()
+        self._path = path
         self._factors = raw.factors
         self._converted = any(factor != 1 for factor in raw.factors.values())
         self._by_written: dict[tuple[str, str, str], Item] = {}
@@ -489,6 +503,8 @@ class _Reading:
             parse_instant(row[at["ChargePeriodEnd"]]),
         )
         if start is None or end is None:
+            for column in ("ChargePeriodStart", "ChargePeriodEnd"):
+                refuse_local_date(self._path, column, row[at[column]])
             blank = is_missing(row[at["ChargePeriodStart"]]) or is_missing(
                 row[at["ChargePeriodEnd"]]
             )

@@ -71,6 +71,9 @@ class DemandOptions:
         interval_minutes: Time between two rows of a trace that only counts its rows.
         from_hour: Hour of the file that becomes hour 0.
         hours: How many hours to keep; None is all.
+        start_utc: UTC hour of the day, 0 to 23, at which the copy's episodes start. The first
+            hour of the file with it, from `from_hour` on, becomes hour 0; where rows are only
+            counted, the file's hour 0 is midnight UTC. None leaves the start to the seeds.
     """
 
     services: tuple[str, ...] = ()
@@ -78,6 +81,7 @@ class DemandOptions:
     interval_minutes: float = 60.0
     from_hour: int = 0
     hours: int | None = None
+    start_utc: int | None = None
 
 
 @dataclass(slots=True)
@@ -101,6 +105,8 @@ class Demand:
     by_service: dict[str, dict[int, float]] = field(default_factory=dict)
     rows_by_service: dict[str, int] = field(default_factory=dict)
     naive: int = 0
+    begins: int = 0
+    """Hour of the file that became hour 0."""
 
 
 def read_demand(path: Path, options: DemandOptions | None = None) -> Demand:
@@ -149,6 +155,12 @@ def _check(options: DemandOptions) -> None:
             f"--from-hour is {options.from_hour} and --hours {options.hours}",
             "hours count from 0, and at least one is kept",
             "Correct them",
+        )
+    if options.start_utc is not None and not 0 <= options.start_utc <= 23:
+        raise ConfigError(
+            f"--start-utc is {options.start_utc}",
+            "it is an hour of the day in UTC, from 0 to 23",
+            "For example --start-utc 6",
         )
     peak = options.peak_rps
     if peak is not None and not 0 < peak <= _HIGHEST_RATE:
@@ -251,21 +263,37 @@ class _Reading:
         if self._demand.clock == "time":
             first = first // SECONDS_PER_HOUR * SECONDS_PER_HOUR
         options, intake = self._options, self._demand.intake
-        end = MOST_HOURS if options.hours is None else options.from_hour + options.hours
+        begins = self._demand.begins = _begins(options, self._demand.clock, first)
+        end = MOST_HOURS if options.hours is None else begins + options.hours
         for service in sorted(self._samples):
             sums: dict[int, tuple[float, int]] = {}
             for when, value in sorted(self._samples[service].items()):
                 hour = (when - first) // SECONDS_PER_HOUR
-                if not options.from_hour <= hour < end:
+                if not begins <= hour < end:
                     intake.set_aside(OTHER_HOUR)
                     continue
-                total, count = sums.get(hour - options.from_hour, (0.0, 0))
-                sums[hour - options.from_hour] = (total + value, count + 1)
+                total, count = sums.get(hour - begins, (0.0, 0))
+                sums[hour - begins] = (total + value, count + 1)
             if sums:
                 self._demand.rows_by_service[service] = sum(count for _, count in sums.values())
                 self._demand.by_service[service] = {
                     hour: total / count for hour, (total, count) in sums.items()
                 }
+
+
+def _begins(options: DemandOptions, clock: Clock, first_s: int) -> int:
+    """Hour of the file that becomes hour 0.
+
+    Args:
+        options: From which hour on, and at which UTC hour of the day.
+        clock: What places rows in time.
+        first_s: Start of the file's first hour, in seconds; since 1970 where rows have moments.
+    """
+    if options.start_utc is None:
+        return options.from_hour
+    # Seconds from a trace's own start are small; like counted rows they begin at midnight.
+    of_file = first_s // SECONDS_PER_HOUR % 24 if clock == "time" else 0
+    return options.from_hour + (options.start_utc - of_file - options.from_hour) % 24
 
 
 def _assign(
@@ -348,14 +376,14 @@ def import_demand(
     refused = refusals(demand.intake, limit_fraction, (missing, span, "hours"))
     refused += [
         f"{service or 'the trace'} has no demand in the first hour, on which the start is "
-        f"calibrated: begin at another hour, --from-hour {options.from_hour + first}"
+        f"calibrated: begin at another hour, --from-hour {demand.begins + first}"
         for service, hours in series.items()
         if (first := _first_hour(hours)) and where is not None
     ]
     if not series and not refused:
         refused.append("no row is for a service of the scenario")
     if where is not None and not refused:
-        _write(where, series, path, demand)
+        _write(where, series, path, demand, options.start_utc)
     return SeriesReport(
         rows=demand.intake.rows,
         used=demand.intake.used,
@@ -416,7 +444,11 @@ def _first_hour(hours: Mapping[int, float]) -> int:
 
 
 def _write(
-    where: Destination, series: Mapping[str, Mapping[int, float]], path: Path, demand: Demand
+    where: Destination,
+    series: Mapping[str, Mapping[int, float]],
+    path: Path,
+    demand: Demand,
+    start_utc: int | None,
 ) -> None:
     points = [
         {"hour": hour, "service": service, "rps": significant(hours[hour])}
@@ -431,7 +463,8 @@ def _write(
     last = max(max(hours) for hours in series.values())
     write_with(
         where,
-        {"demand_trace": [*kept, *points]},
+        {"demand_trace": [*kept, *points]}
+        | ({} if start_utc is None else {"start_hour_utc": start_utc}),
         f"demand of {', '.join(sorted(series))}",
         f"hours 0 to {last}, column {demand.column}, from {visible(path.name, 120)}",
     )
@@ -444,6 +477,7 @@ def _details(
         "column": demand.column,
         "normalised": demand.normalised,
         "clock": demand.clock,
+        "begins_at_hour": demand.begins,
         "services": {
             service or "(the whole file)": {
                 "hours": len(hours),

@@ -1,9 +1,9 @@
-"""Import grid intensity: an hourly CSV becomes a region's day, or its very hours, in g/kWh.
+"""Import grid intensity: hours of CSV or JSON become a region's day, or its very hours, in g/kWh.
 
-Reads tables as Electricity Maps and HewlettPackard/dc-rl write them. What is missing is missing:
-an empty field, ``NaN`` or ``null`` is never 0, and a 0 on a life-cycle basis is taken for what it
-is in practice, a gap that somebody filled. Time is UTC; text without a zone is read as UTC and
-counted, or read in the zone that is given, where the clock may skip and repeat hours.
+Reads tables and answers as Electricity Maps and HewlettPackard/dc-rl give them. What is missing is
+missing: an empty field, ``NaN`` or ``null`` is never 0, and a 0 on a life-cycle basis is taken for
+what it is in practice, a gap that somebody filled. Time is UTC; text without a zone is read as UTC
+and counted, or read in the zone that is given, where the clock may skip and repeat hours.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from world.errors import ConfigError, ImportFileError
 from world.importers.cloud_series import Destination, destination, write_with
 from world.importers.grid_columns import KNOWN, Intensity, choose, intensities
+from world.importers.grid_json import GridJson, is_json
 from world.importers.intake import (
     LIMIT_FRACTION,
     Intake,
@@ -161,7 +162,7 @@ def read_grid(path: Path, options: GridOptions | None = None) -> GridHours:
             "it is direct or lifecycle",
             "Correct it",
         )
-    with TableReader(path, KNOWN, "grid file") as table:
+    with _opened(path) as table:
         at = table.positions(KNOWN)
         found = intensities(table.header, path)
         time = at.get("time", at.get("local"))
@@ -207,6 +208,10 @@ def read_grid(path: Path, options: GridOptions | None = None) -> GridHours:
             "Choose one: --basis direct or --basis lifecycle",
         )
     return hours
+
+
+def _opened(path: Path) -> TableReader | GridJson:
+    return GridJson(path) if is_json(path) else TableReader(path, KNOWN, "grid file")
 
 
 class _Reading:
@@ -398,7 +403,7 @@ def import_grid(
     """Import a grid file, and write a copy of a cloud scenario with it where it is good enough.
 
     Args:
-        path: Hourly CSV, plain or gzip.
+        path: Hourly CSV, or an API's JSON; plain or gzip.
         region: Region whose grid it is; None is the scenario's home region.
         into: Cloud scenario to copy, by name or file; None is cloud/medium.
         output: Scenario file to write; None only reports.

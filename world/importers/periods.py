@@ -6,10 +6,14 @@ never a count of rows.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from datetime import UTC, datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Final, NamedTuple
+
+from world.errors import ImportFileError
 
 SECONDS_PER_HOUR: Final = 3_600
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -50,6 +54,28 @@ def parse_instant(text: str) -> Instant | None:
     naive = moment.tzinfo is None
     aware = moment.replace(tzinfo=UTC) if naive else moment
     return Instant(int((aware - _EPOCH).total_seconds()), naive)
+
+
+_LOCAL_DATE: Final = re.compile(r"\s*\d{1,2}[/.-]\d{1,2}[/.-](\d{4}|\d{2})(?!\d)")
+
+
+def refuse_local_date(path: Path, column: str, text: str) -> None:
+    """Refuse a whole file over a date as 09/01/2024: it is one day here and another there.
+
+    Args:
+        path: The file, for the message.
+        column: Where the date stands.
+        text: What stands there.
+
+    Raises:
+        ImportFileError: It is such a date.
+    """
+    if _LOCAL_DATE.match(text):
+        raise ImportFileError(
+            f"{path}: {column} is {text.strip()[:40]!r}",
+            "month and day cannot be told apart in such a date",
+            "Export the dates as ISO 8601, for example 2024-09-18T22:00:00Z",
+        )
 
 
 class Coverage:

@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import BinaryIO, Final, cast
 
 from world.errors import ImportFileError
+from world.importers.parquet import MAGIC, csv_of_parquet
 
 Aliases = Mapping[str, tuple[str, ...]]
 """Column name → the header names it goes by, best first, each as `column_key` spells it."""
@@ -50,7 +51,7 @@ _MAX_GZIP_RATIO: Final = 250
 _GZIP_RATIO_FROM_BYTES: Final = 1 << 26
 _MAGIC: Final = {
     b"PK\x03\x04": "a zip archive",
-    b"PAR1": "a Parquet file",
+    MAGIC: "a Parquet file within gzip",
     b"ORC": "an ORC file",
     b"BZh": "a bzip2 file",
     b"\x28\xb5\x2f\xfd": "a zstd file",
@@ -147,7 +148,7 @@ class TableReader:
         self._source = _open(path, what)
         try:
             self._compressed_bytes = path.stat().st_size
-            self._stream = _decompressed(self._source)
+            self._stream = _decompressed(self._source, path)
             self._lines = _Lines(self._split())
             self.header, self.delimiter = self._read_header(aliases)
         except BaseException:
@@ -341,7 +342,7 @@ class TableReader:
             if chunk.startswith(magic):
                 raise ImportFileError(
                     f"{self.path} is {name}",
-                    "this importer reads CSV, plain or gzip",
+                    "this importer reads CSV, plain or gzip, and Parquet",
                     "Export the data as CSV",
                 )
         utf16 = chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
@@ -428,10 +429,12 @@ def _open(path: Path, what: str) -> BinaryIO:
         ) from error
 
 
-def _decompressed(source: BinaryIO) -> BinaryIO:
-    """The stream itself, or its unpacked content where the first two bytes say gzip."""
-    magic = source.read(2)
+def _decompressed(source: BinaryIO, path: Path) -> BinaryIO:
+    """The stream itself, or its content as CSV where the first bytes say gzip or Parquet."""
+    magic = source.read(4)
     source.seek(0)
-    if magic != b"\x1f\x8b":
+    if magic == MAGIC:
+        return cast(BinaryIO, csv_of_parquet(path))
+    if magic[:2] != b"\x1f\x8b":
         return source
     return cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=source, mode="rb")))

@@ -15,7 +15,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -36,6 +36,36 @@ class _Columns(BaseModel):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
+_Whole = Annotated[int, Field(strict=True)]
+_Number = Annotated[float, Field(strict=True)]
+_ALLOWED = {
+    "int_type": "a whole number without quotes",
+    "int_from_float": "a whole number",
+    "float_type": "a number without quotes",
+    "string_type": "text in quotes",
+    "dict_type": "a table",
+    "list_type": "a list",
+    "tuple_type": "a list",
+}
+"""What a field of the wrong kind may hold."""
+
+
+class _Controls(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    freeze: tuple[Annotated[str, Field(max_length=40)], ...] = Field(default=(), max_length=64)
+    blast_radius: _Whole = Field(default=0, ge=0, le=1_000_000)
+    blast_share: _Number = Field(default=0.0, ge=0, le=1, allow_inf_nan=False)
+
+
+class _Room(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    lookahead_steps: _Whole | None = Field(default=None, ge=1, le=64)
+    samples: _Whole | None = Field(default=None, ge=0, le=256)
+    plan_steps: _Whole | None = Field(default=None, ge=1, le=2)
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -44,13 +74,19 @@ class _File(BaseModel):
     world: str = Field(min_length=1, max_length=40)
     title: str = Field(default="", max_length=200)
     description: str = Field(default="", max_length=4000)
-    horizon: int = Field(ge=1, le=1_000_000)
+    horizon: _Whole = Field(ge=1, le=1_000_000)
     params: dict[str, Any] = {}
-    targets: dict[str, float] = {}
-    tolerances: dict[str, tuple[float, float]] = {}
+    targets: dict[str, _Number] = {}
+    tolerances: dict[str, tuple[_Number, _Number]] = {}
     masks: dict[str, tuple[str, ...]] = {}
     resource: list[dict[str, Any]] = []
     columns: _Columns | None = None
+    controls: _Controls = _Controls()
+    room: _Room = _Room()
+
+
+_FIELDS = tuple(field.alias or name for name, field in _File.model_fields.items())
+_MOST_SHOWN = 80
 
 
 def scenario_names() -> list[str]:
@@ -132,9 +168,7 @@ def _build(raw: dict[str, Any], path: Path) -> Scenario:
     try:
         file = _File.model_validate(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise ScenarioError(f"{path}: {where}: {first['msg']}", "", "Correct that field") from error
+        raise _unfit(error, path) from error
     _check_numbers(file, path)
     if file.resource and file.columns:
         raise ScenarioError(
@@ -156,7 +190,28 @@ def _build(raw: dict[str, Any], path: Path) -> Scenario:
         tolerances=file.tolerances,
         masks=file.masks,
         resources=rows,
+        controls=file.controls.model_dump(mode="json", exclude_defaults=True),
+        room=file.room.model_dump(exclude_none=True),
     )
+
+
+def _unfit(error: ValidationError, path: Path) -> ScenarioError:
+    """The first field that does not fit: where it stands, what it holds, what it may hold."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "the file"
+    if first["type"] == "missing":
+        return ScenarioError(f"{path}: {where} is missing", "every scenario has one", "Add it")
+    if first["type"] == "extra_forbidden":
+        return ScenarioError(
+            f"{path}: there is no field {where!r}",
+            "what is not read would be ignored in silence",
+            f"Fields: {', '.join(_FIELDS)}",
+        )
+    allowed = _ALLOWED.get(first["type"])
+    why = f"it must be {allowed}" if allowed else first["msg"]
+    value = repr(first["input"])
+    shown = value if len(value) <= _MOST_SHOWN else value[:_MOST_SHOWN] + "…"
+    return ScenarioError(f"{path}: {where} is {shown}", why, "Correct that field")
 
 
 def _check_numbers(file: _File, path: Path) -> None:

@@ -18,7 +18,9 @@ from world.errors import StoreUnavailableError
 from world.store.address import Address, parse_address
 from world.store.base import StoreSettings
 from world.store.binaries import OLDEST
+from world.store.failures import no_tls
 from world.store.folder import default_folder
+from world.store.handshake import speaks_plainly
 from world.store.link import Link
 from world.store.redis_store import RedisStore
 
@@ -35,6 +37,8 @@ def connect_url(url: str, settings: StoreSettings) -> RedisStore:
         StoreUnavailableError: It does not answer, refuses us, or is not fit to keep episodes.
     """
     address = parse_address(url)
+    if address.scheme == "rediss" and speaks_plainly(address, settings.timeout_s):
+        raise no_tls(address.shown)
     client = _client(address, settings.timeout_s)
     facts = _facts(client, address.shown, settings.timeout_s)
     _check_fitness(facts, address.shown)

@@ -31,6 +31,8 @@ def patience_s(error: redis.RedisError, timeout_s: float) -> float:
         return 0.0
     if isinstance(error, exceptions.BusyLoadingError):
         return max(timeout_s, 60.0)
+    if isinstance(error, exceptions.ConnectionError) and _is_tls(str(error)):
+        return 0.0  # a handshake that failed once fails again
     if isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError):
         return timeout_s
     if isinstance(error, exceptions.MasterDownError | exceptions.TryAgainError):
@@ -88,6 +90,12 @@ def _explain(error: redis.RedisError, shown: str) -> tuple[str, str, str]:
             "the server is overloaded or stopped, or the network drops packets",
             f"Try it: redis-cli PING; or {_EMBEDDED_HINT}",
         )
+    if isinstance(error, exceptions.InvalidResponse) and r"\x15" in repr(text):
+        return (
+            f"{shown} does not speak plain text",
+            "the server there answered with a TLS alert",
+            "Write rediss://, or name the server's plain port",
+        )
     if isinstance(error, exceptions.ConnectionError):
         return _no_connection(text, shown)
     if text.startswith("MISCONF"):
@@ -113,6 +121,20 @@ def _refused_user(text: str, shown: str) -> tuple[str, str, str]:
     )
 
 
+def no_tls(shown: str) -> StoreUnavailableError:
+    """A ``rediss://`` address whose port answers in plain text."""
+    return StoreUnavailableError(
+        f"{shown} does not speak TLS",
+        "the server there answers in plain text; rediss:// asks for an encrypted connection",
+        "Write redis://, or name the server's TLS port",
+    )
+
+
+def _is_tls(text: str) -> bool:
+    lower = text.lower()
+    return "certificate" in lower or "ssl" in lower
+
+
 def _no_connection(text: str, shown: str) -> tuple[str, str, str]:
     lower = text.lower()
     if "refused" in lower:
@@ -123,7 +145,7 @@ def _no_connection(text: str, shown: str) -> tuple[str, str, str]:
         why = "there is no such socket"
     elif "permission denied" in lower:
         why = "its socket belongs to somebody else"
-    elif "certificate" in lower or "ssl" in lower:
+    elif _is_tls(text):
         why = "the TLS handshake failed; the certificate or the protocol is not the expected one"
     else:
         why = "the connection broke"

@@ -194,7 +194,7 @@ def _capacity(estate: Estate) -> list[Option]:
 def _late(estate: Estate, service: int) -> bool:
     """Whether batch work comes near its deadline."""
     spec = estate.settings.services[service]
-    return estate.backlog_hours(service) > BACKLOG_SHARE * spec.deadline_h
+    return estate.due_hours(service) > BACKLOG_SHARE * spec.deadline_h
 
 
 def _overdue(estate: Estate, service: int, level: int) -> bool:

@@ -295,6 +295,10 @@ class Estate:
         """Batch work that waits, in hours of its mean arrivals."""
         return float(self.inventory.public["s.backlog_hours"][0, service])
 
+    def due_hours(self, service: int) -> float:
+        """Age at which the latest of the batch work that waits will be done, h."""
+        return float(self.inventory.public["s.due_hours"][0, service])
+
     def watts_factor(self, service: int) -> float:
         """Watts of a service's pools over those at energy level 0."""
         return float(1.0 - ECO_WATTS * self.inventory.public["s.eco_level"][0, service])

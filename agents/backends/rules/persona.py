@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agents.backends.stances import stance
 from agents.persona_schema import PersonaSpec
 from policies.records import MAX_PROPOSALS, Proposal, Reply, Request
 from world.actions import joint_id
@@ -86,11 +87,14 @@ class RulePersona:
     def answer(self, request: Request) -> Reply:
         """Answer one ask.
 
-        ``propose`` runs the rule. The others are answered from what the rule would propose: it
-        scores, accepts and picks its own proposals in its own order of preference.
+        ``propose`` runs the rule. The others are answered from what the seat has at stake
+        (`agents.backends.stances`); where the engine says nothing of that, from what the rule
+        would propose, in its own order of preference.
         """
-        proposals = self._proposals(request)
         kind = request.ask.kind
+        if kind != "propose" and (said := stance(request, self.spec)) is not None:
+            return said
+        proposals = self._proposals(request)
         if kind == "propose":
             return Reply(proposals=proposals)
         wanted = [joint_id(proposal.actions) for proposal in proposals]
@@ -105,6 +109,8 @@ class RulePersona:
         return Reply(accept=accept, counter="" if accept else best)
 
     def _proposals(self, request: Request) -> tuple[Proposal, ...]:
+        if self.spec.powers.mediator:
+            return ()  # who mediates takes no side
         return _rule(request.world.name, self.rule)(request, self.spec)[:MAX_PROPOSALS]
 
 

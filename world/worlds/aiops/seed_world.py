@@ -94,7 +94,7 @@ class SeedWorld(World[SeedState]):
 
     name = "aiops"
     title = "AI-Ops incidents as they were"
-    limits = Limits(1, has_nop=False, plan_depth=2, noise="sequential")
+    limits = Limits(1, has_nop=False, plan_depth=1, noise="sequential")
     metrics = (
         MetricSpec("latency_ms", "ms", "latency", "Latency"),
         MetricSpec("error_fraction", "fraction", "errors", "Failed requests"),

@@ -92,7 +92,7 @@ class AiopsWorld(World[State]):
 
     name = "aiops"
     title = "Incidents with a hidden cause, noisy evidence and one right remedy"
-    limits = Limits(1, has_nop=True, plan_depth=2, noise="counter")
+    limits = Limits(1, has_nop=True, plan_depth=1, noise="counter")
     metrics = (
         MetricSpec("latency_ms", "ms", "latency", "Latency"),
         MetricSpec("error_fraction", "fraction", "errors", "Failed requests"),

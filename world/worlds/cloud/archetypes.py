@@ -88,6 +88,7 @@ class Archetype:
 
 _LONG: Range = (IDLE_WINDOW_HOURS + 40, 5000)
 _VM = ("m5.xlarge", "m5.2xlarge", "c5.4xlarge", "r5.xlarge")
+_NEEDED_VM = ("m5.large", "m5.xlarge", "m5.2xlarge", "r5.xlarge")
 _BUSY_VM = ("m5.large", "m5.xlarge", "c5.2xlarge", "r5.xlarge")
 
 ARCHETYPES: tuple[Archetype, ...] = (
@@ -112,19 +113,19 @@ ARCHETYPES: tuple[Archetype, ...] = (
               memory=(0, 0), idle_hours=_LONG, state=STOPPED, environments=(0, 3, 4)),
     Archetype("disk_of_stopped_vm", "waste", VOLUME, 0.0, gigabytes=(4_000, 12_000),
               idle_hours=_LONG, hangs_on="stopped"),
-    Archetype("cron_box", "decoy", COMPUTE, 1.5, _VM, (1, 2), cpu=(1.5, 4.5), peak=(85, 97),
+    Archetype("cron_box", "decoy", COMPUTE, 1.5, _NEEDED_VM, (1, 2), cpu=(1.5, 4.5), peak=(85, 97),
               memory=(8, 20), idle_hours=(200, 700), essential=True, environments=(0, 1, 3)),
-    Archetype("standby_db", "decoy", DB, 1.0, ("db.r5.2xlarge",), (1, 2), cpu=(0.5, 2),
+    Archetype("standby_db", "decoy", DB, 1.0, ("db.r5.xlarge",), (1, 2), cpu=(0.5, 2),
               peak=(2, 5), memory=(20, 35), idle_hours=_LONG, needed_by="db", essential=True,
               environments=(1,)),
     Archetype("image_snapshot", "decoy", SNAPSHOT, 1.0, gigabytes=(2_000, 9_000),
               idle_hours=_LONG, needed_by="plane", essential=True),
     Archetype("volume_detached_just_now", "decoy", VOLUME, 1.0, gigabytes=(4_000, 16_000),
               idle_hours=(0.3, 3), detached=True, essential=True),
-    Archetype("untagged_essential", "decoy", COMPUTE, 1.0, _VM, (1, 2), cpu=(0.4, 1.9),
+    Archetype("untagged_essential", "decoy", COMPUTE, 1.0, _NEEDED_VM, (1, 2), cpu=(0.4, 1.9),
               peak=(3, 8), memory=(62, 84), idle_hours=_LONG, environments=(0,), owners=(0,),
               essential=True),
-    Archetype("temp_with_dependants", "decoy", COMPUTE, 1.0, _VM, (1, 2), cpu=(0.5, 2.5),
+    Archetype("temp_with_dependants", "decoy", COMPUTE, 1.0, _NEEDED_VM, (1, 2), cpu=(0.5, 2.5),
               peak=(3, 9), memory=(6, 20), idle_hours=_LONG, needed_by="pool", essential=True,
               environments=(4,)),
     Archetype("attached_volume", "ordinary", VOLUME, 3.0, gigabytes=(6_000, 24_000),
@@ -140,9 +141,9 @@ ARCHETYPES: tuple[Archetype, ...] = (
               memory=(30, 60), environments=(3,), spot=True),
     Archetype("iac_vm", "ordinary", COMPUTE, 0.8, _BUSY_VM, (1, 2), cpu=(8, 30), peak=(40, 70),
               memory=(30, 60), environments=(1, 2), managed_by=2, essential=True),
-    Archetype("autoscaled_node", "ordinary", COMPUTE, 0.7, _BUSY_VM, (1, 2), cpu=(1, 4), peak=(5, 60),
-              memory=(10, 30), idle_hours=(1, 60), environments=(0,), owners=(0,), managed_by=1,
-              essential=True),
+    Archetype("autoscaled_node", "ordinary", COMPUTE, 0.7, _BUSY_VM, (1, 2), cpu=(1, 4),
+              peak=(5, 60), memory=(10, 30), idle_hours=(1, 60), environments=(0,), owners=(0,),
+              managed_by=1, essential=True),
     Archetype("staging_vm", "ordinary", COMPUTE, 0.8, _BUSY_VM, (1, 2), cpu=(10, 25), peak=(40, 60),
               memory=(30, 50), environments=(2,)),
     Archetype("control_plane", "ordinary", COMPUTE, 0.0, ("m5.2xlarge",), (1, 1), cpu=(15, 30),

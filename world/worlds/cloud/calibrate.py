@@ -24,6 +24,8 @@ ROUNDS = 6
 BISECTIONS = 22
 MOST_OF_STORAGE = 0.85
 """Share of the storage that may be waste."""
+LEAST_STORED = 0.005
+"""Share of the cost that is left for storage, for which idle machines make place."""
 _LEAST_STORAGE, _MOST_STORAGE = 0.005, 400.0
 _OVERSIZED = np.array([a.oversized for a in ARCHETYPES])
 _WASTE = np.array([a.role == "waste" and not a.oversized for a in ARCHETYPES])
@@ -106,15 +108,14 @@ def _fewer_machines(state: State, waste: Array, now: Floats) -> None:
     params = state.settings.params
     if not params.waste_machine_fraction:
         return
-    idle = _idle(state, waste)
-    cost = np.add.reduce(
-        np.where(idle, row_costs(state.settings, state.columns), 0.0), axis=-1
-    )
-    stored = np.add.reduce(row_costs(state.settings, state.columns), axis=-1) - cost
-    del stored
-    over = np.maximum(now[:, 1] / params.start.cost_usd_per_hour - 1.0, 0.0)
-    over = over * params.start.cost_usd_per_hour
-    _scale(state, idle, 1.0 - np.minimum(over / np.maximum(cost, 1e-9), 0.3))
+    idle, per_row = _idle(state, waste), row_costs(state.settings, state.columns)
+    cost = np.add.reduce(np.where(idle, per_row, 0.0), axis=-1)
+    rows = slice(state.settings.queues, state.settings.rows)
+    stored = state.columns["size_gb"][:, rows] > 0
+    storage = np.add.reduce(np.where(stored, per_row, 0.0), axis=-1)
+    over = now[:, 1] - storage - (1.0 - LEAST_STORED) * params.start.cost_usd_per_hour
+    over = np.clip(over / np.maximum(cost, 1e-9), 0.0, 0.3)
+    _scale(state, idle, 1.0 - over)
 
 
 def _now(state: State) -> Floats:

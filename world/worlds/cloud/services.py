@@ -75,7 +75,7 @@ _ALL = (
                 load=0.86, cache_hit_fraction=0.2, data_gb=1200, deadline_h=1.5,
                 db_size="db.r5.8xlarge"),
     ServiceSpec("analytics", batch=True, tau_ms=2000, db_calls=10, tau_db_ms=9, kilobytes=0,
-                fleet=0.8, load=0.65, cache_hit_fraction=0.2, data_gb=2000, deadline_h=2,
+                fleet=0.8, load=0.55, cache_hit_fraction=0.2, data_gb=2000, deadline_h=2,
                 db_size="db.r5.8xlarge"),
 )  # fmt: skip
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from world.model import Scenario
-from world.worlds.cloudedge.playbook import cost_carbon_first
+from world.worlds.cloudedge.playbook import close_gaps, cost_carbon_first
 from world.worlds.cloudedge.world import CloudEdge
 
-__all__ = ["CloudEdge", "cost_carbon_first", "make"]
+__all__ = ["CloudEdge", "close_gaps", "cost_carbon_first", "make"]
 
 
 def make(scenario: Scenario) -> CloudEdge:

@@ -20,7 +20,7 @@ from world.errors import InadmissibleActionError
 from world.model import Belief, Continuation, History, Joint, Key, Observation, Plan, Situation
 from world.worlds.cloudedge.batch import advance_rows
 from world.worlds.cloudedge.menu import Variant, effect_of, not_now
-from world.worlds.cloudedge.playbook import cost_carbon_first
+from world.worlds.cloudedge.playbook import close_gaps
 from world.worlds.cloudedge.rules import (
     CRISIS_RESPONSE,
     EFFECTS,
@@ -252,9 +252,29 @@ def _noise(
     ahead = np.arange(horizon)[:, None]
     streams = np.array([_ACTION, _CRISIS])[:, None, None]
     drawn = noise.uniforms(key.seed, ahead, streams, key.step, np.arange(1, samples + 1))
+    drawn = _stratified(drawn)
     actions, crises = np.ascontiguousarray(np.moveaxis(drawn, 0, 2))
     offsets = offsets_of(crises[:, 3], settings.jitter_steps)
     return _ImaginedRows(first, actions, crises[:, :3], offsets, repeats)
+
+
+def _stratified(drawn: Floats) -> Floats:
+    """Spread every draw evenly over the samples, which stay as independent as they were.
+
+    Each coordinate takes the middles of K equal slices in the order of its own draws: centred
+    Latin hypercube sampling. What one coordinate alone adds to a mean is then nearly exact. A
+    single sample stays as drawn.
+
+    Source: McKay, Beckman & Conover, Technometrics 21 (1979).
+
+    Args:
+        drawn: Independent uniforms; the samples are the last axis.
+    """
+    if drawn.shape[-1] < 2:
+        return drawn
+    ranks = drawn.argsort(axis=-1).argsort(axis=-1)
+    spread: Floats = (ranks + 0.5) / drawn.shape[-1]
+    return spread
 
 
 def project(
@@ -394,6 +414,9 @@ def _planned(
     effects: list[list[Effect]], ahead: int, samples: int, batch: int
 ) -> tuple[NDArray[np.int32], Floats, NDArray[np.bool_]]:
     """Codes, server counts and regions of one step of all plans; code −1 past a plan's end."""
+    if ahead >= max(map(len, effects)):
+        rows = batch * len(effects) * samples
+        return np.full(rows, -1, np.int32), np.zeros(rows), np.zeros(rows, np.bool_)
     now = [plan[ahead] if ahead < len(plan) else None for plan in effects]
     codes = np.array([-1 if effect is None else effect.code for effect in now], dtype=np.int32)
     servers = np.array([0.0 if effect is None else effect.servers for effect in now])
@@ -424,8 +447,9 @@ def _revise(
         vacant |= (kinds == CRISIS_RESPONSE) & ~state.crisis
     if not vacant.any():
         return
-    follow = continuation or cost_carbon_first
-    chosen = follow(Situation(metrics, state.last, state.crisis, state.step))
+    follow = continuation or close_gaps
+    targets = np.array((*state.settings.targets, np.nan))
+    chosen = follow(Situation(metrics, state.last, state.crisis, state.step, targets))
     _check_chosen(state, chosen, vacant, variant)
     kinds[vacant] = chosen[vacant]
     answering = vacant & (kinds == CRISIS_RESPONSE)

@@ -46,7 +46,7 @@ from world.worlds.cloudedge.outcome import (
     restore,
     snapshot,
 )
-from world.worlds.cloudedge.playbook import cost_carbon_first
+from world.worlds.cloudedge.playbook import CONTINUATIONS, close_gaps
 from world.worlds.cloudedge.project import believe, project
 from world.worlds.cloudedge.rules import (
     EFFECTS,
@@ -61,6 +61,7 @@ from world.worlds.cloudedge.state import Episode, Many, Single, State
 _FLEET = frozenset({"fleet"})
 _BY_KIND = dict(zip(KINDS, EFFECTS, strict=False))
 _MOST_SEED = 2**63
+_PLANNABLE = tuple(map(Action, _BY_KIND))
 
 
 class CloudEdge(World[State]):
@@ -84,7 +85,8 @@ class CloudEdge(World[State]):
         MetricSpec("carbon_index", "index", "carbon", "Carbon"),
         MetricSpec("repeat_fraction", "fraction", "churn", "Repeated action"),
     )
-    playbook = staticmethod(cost_carbon_first)
+    playbook = staticmethod(close_gaps)
+    continuations = CONTINUATIONS
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
@@ -96,6 +98,8 @@ class CloudEdge(World[State]):
             has_nop=False,
             plan_depth=2,
             noise="sequential" if self.settings.sequential else "counter",
+            lookahead_steps=10,
+            samples=32,
         )
 
     def _settings(self, scenario: Scenario) -> Settings:
@@ -161,6 +165,10 @@ class CloudEdge(World[State]):
     def catalogue(self, observation: Observation) -> Catalogue:
         """The four plain kinds, and the crisis responses that may be given now."""
         return CATALOGUES[self.variant, bool(observation.facts.get("crisis"))]
+
+    def plannable(self, observation: Observation) -> tuple[Action, ...]:
+        """The four plain kinds: whether a crisis will be announced cannot be planned."""
+        return _PLANNABLE
 
     def check(self, observation: Observation, action: Action) -> str | None:
         """Why this action cannot be taken, or None."""
