@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements.lock"
-EXTRAS = ("test", "sqlite")
+EXTRAS = ("test", "sqlite", "study")
 
 
 def compile_lock(output: Path, upgrade: bool) -> None:

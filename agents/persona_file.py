@@ -156,7 +156,7 @@ def _places(text: str) -> list[tuple[int, KeyPath]]:
     counts: dict[KeyPath, int] = {}
     header: KeyPath = ()
     fence = ""
-    for number, raw in enumerate(text.splitlines(), start=1):
+    for number, raw in enumerate(text.split("\n"), start=1):
         line = raw.strip()
         if fence:
             fence = "" if fence in line else fence

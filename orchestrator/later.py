@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from world.errors import ConfigError
 
-LATER_OPTIONS = {
-    "engine": "a choice of engine (today: a local process pool)",
-    "html": "the report",
-    "png": "the report",
-    "svg": "the report",
-}
+LATER_OPTIONS: dict[str, str] = {}
 """Option without dashes → what it will bring."""
 
 LATER_SETTINGS: tuple[str, ...] = ()
 """Settings (``warroom.toml`` keys, ``WARROOM_*`` variables) of options that come later."""
 
 LATER_COMMANDS = {
-    "influence": "who moved the outcome",
-    "stats": "tables with confidence intervals",
     "probe": "tests of one persona's character",
-    "report": "the self-contained report",
     "serve": "the page and its server",
     "train": "learned personas",
 }

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 ROLES = ("resource", "cost", "sustainability", "janitor")
 """Default seats, in room order."""
 
-DEFAULT_SCENARIO = "cloudedge/hard"
+DEFAULT_SCENARIO = "cloud/medium"
 DEFAULT_PROTOCOL = "weighted_score"
 
 

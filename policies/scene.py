@@ -21,6 +21,7 @@ from policies.candidates import (
 from policies.guardrails import MEMORY_STEPS, Bounds, Gate
 from policies.plans import chosen_pairs, pairs
 from policies.records import Candidate, Proposal, Veto
+from policies.riders import asked_errands, ridden, wishes
 from policies.rules import RoomRules, SeatRules, constant
 from policies.utility import RoomUtilities, room_utilities, round_significant
 from world.actions import NOP, Action, joint_id
@@ -44,6 +45,7 @@ class Scene:
 
     __slots__ = (
         "_belief",
+        "errands",
         "gate",
         "hidden",
         "history",
@@ -82,6 +84,7 @@ class Scene:
         self.key = Key(seed, now.step)
         self.gate = Gate(world, now, bounds)
         self._belief: Belief[Any] | None = None
+        self.errands: dict[Action, tuple[str, ...]] = {}
         self.turns = rotation(seats, seed, now.step)
         self.specs = tuple(seat.utility for seat in seats)
         self.tolerances = tolerances_of(now, history.scenario)
@@ -236,13 +239,30 @@ class Scene:
         """Composites of feasible singles, seats taking turns."""
         if self.world.limits.max_actions_per_step < 2:
             return Composites()
-        return composites(
+        places = self.rules.max_candidates - len(feasible)
+        combined = composites(
             self.gate,
             feasible,
             values[self._rows_by_turn(abstains)],
-            self.rules.max_candidates - len(feasible),
+            places,
             frozenset(candidate.id for candidate in feasible),
         )
+        weights = np.array([seat.weight for seat in self.seats])
+        welfare = np.add.reduce(values * weights[:, None], axis=0)
+        return ridden(self.gate, feasible, welfare, combined, tuple(self.errands), places)
+
+    def ask(self, proposals: Mapping[str, tuple[Proposal, ...]]) -> None:
+        """Note which errands seats ask for, each seat in its turn."""
+        kinds = self.world.errands
+        if kinds and self.world.limits.max_actions_per_step > 1:
+            powers = {seat.seat: seat.may_propose for seat in self.seats}
+            turns = [seat.seat for seat in self.turns]
+            self.errands = asked_errands(kinds, proposals, powers, turns)
+
+    def wishes(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
+        """What errands are worth to those who asked for them, float64 [n_seats, n]."""
+        seats = [seat.seat for seat in self.seats]
+        return wishes(self.errands, self.world.errands, candidates, seats)
 
     def _rows_by_turn(self, abstains: tuple[bool, ...]) -> list[int]:
         """Rows of the seats that weigh anything, in the order of their turns."""

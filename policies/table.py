@@ -15,6 +15,7 @@ from policies.candidates import MANDATORY, Composites, Singles
 from policies.records import Ballot, Candidate, Context, Proposal
 from policies.rules import DISAGREEMENTS, RoomRules, SeatRules
 from policies.scene import Scene
+from policies.utility import round_significant
 from world.actions import Action
 from world.model import History, Plan, World
 
@@ -90,11 +91,16 @@ def lay_table(
     scene = Scene(world, history, seed, seats, rules)
     mandatory = world.mandatory(history.now)
     found = scene.singles(proposals) if mandatory is None else _only(mandatory)
+    if mandatory is None:
+        scene.ask(proposals)
     shown = _project_singles(scene, found)
     combined = Composites()
     if mandatory is None and not scene.indifferent:
         combined = _combined(scene, shown)
         shown = _with_more(scene, shown, combined.candidates)
+        if scene.errands:
+            worth = round_significant(shown.values + scene.wishes(shown.candidates))
+            shown = shown._replace(values=worth)
     vetoes, notices = scene.red_lines(shown.candidates, shown.projected)
     denied = [Notice(d.seat, "powers", "warn", d.reason, d.candidate) for d in found.denied]
 

@@ -498,6 +498,9 @@ class World(ABC, Generic[S]):
         templates: The kinds of action, in the order that `encode` and `Situation.last` use.
         playbook: The continuation to pass to `project` where a room names none; None is nop.
         continuations: Name → continuation, for seats that imagine another future than the room.
+        errands: Kinds that look, ask or prepare and change next to nothing that `project` shows,
+            with what one is worth, in units of utility, to a seat that asks for it. A room does
+            them with places that are free.
     """
 
     name: str
@@ -507,6 +510,7 @@ class World(ABC, Generic[S]):
     templates: tuple[ActionTemplate, ...]
     playbook: Continuation | None = None
     continuations: Mapping[str, Continuation] = _EMPTY
+    errands: Mapping[str, float] = _EMPTY
 
     @abstractmethod
     def reset(self, scenario: Scenario, seeds: Sequence[int]) -> S:

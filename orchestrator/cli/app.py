@@ -42,11 +42,14 @@ def build() -> typer.Typer:
     from orchestrator.cli import (
         doctor,
         imports,
+        influence,
         lists,
         measuring,
         metrics,
+        report,
         run,
         runs,
+        stats,
         sweep,
         traces,
         whatif,
@@ -70,7 +73,10 @@ def build() -> typer.Typer:
     app.command("replay")(whatif.replay)
     app.command("counterfactual")(whatif.counterfactual)
     app.command("metrics")(metrics.metrics)
+    app.command("influence")(influence.influence)
+    app.command("report")(report.report)
     app.command("tournament")(sweep.tournament)
+    app.command("stats")(stats.stats)
     app.command("bench")(measuring.bench)
     app.command("doctor")(doctor.doctor)
     return app
@@ -191,9 +197,13 @@ def _usage_error(error: Exception, words: list[str]) -> WarRoomError:
     return ConfigError(message or "wrong usage", "", f"Help: {command} --help")
 
 
+_LONGEST_ERROR = 3000
+"""Most characters of an error line: a value that somebody sent in may be a megabyte."""
+
+
 def _fail(error: WarRoomError, as_json: bool) -> int:
     error.fix = typeable(error.fix)
-    printing.talk(f"error: {plain(error.line())}")
+    printing.talk(f"error: {plain(error.line(), _LONGEST_ERROR)}")
     if as_json:
         parts = {key: without_secrets(plain(text)) for key, text in error.as_dict().items()}
         _answer({"error": parts})

@@ -111,7 +111,8 @@ def _account(record: Recorded, wanted: Regrets | None, as_json: bool) -> int:
     if not as_json:
         _say(record, wanted, summary)
         return 0
-    total = record.scorecard.get("total")
+    # The scorecard stands at the end of a trace, which is only read again where it is needed.
+    total = record.scorecard.get("total") if summary.tokens else None
     score = float(total) if isinstance(total, int | float) else None
     printing.document(
         {

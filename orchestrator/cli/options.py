@@ -12,7 +12,7 @@ import typer
 
 Scenario = Annotated[
     str | None,
-    typer.Option(metavar="NAME|PATH", help="What is played. [default: cloudedge/hard]"),
+    typer.Option(metavar="NAME|PATH", help="What is played. [default: cloud/medium]"),
 ]
 Seed = Annotated[str | None, typer.Option(metavar="N", help="Episode seed. [default: 1]")]
 Steps = Annotated[

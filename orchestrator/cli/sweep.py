@@ -5,14 +5,20 @@ from __future__ import annotations
 import functools
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from orchestrator.cli import options, printing
+from orchestrator.console.commands import command
 from orchestrator.console.terminal import draws
-from world.errors import ConfigError
+from orchestrator.console.text import plain
+from world.errors import ConfigError, WarRoomError
+
+_MOST_FAULTS = 20
+_BAR_WIDTH = 24
 
 Scenarios = Annotated[
     list[str] | None,
@@ -40,7 +46,28 @@ SweepStore = Annotated[
 SweepDriver = Annotated[str | None, typer.Option(metavar="loop|graph", help="[default: loop]")]
 SweepOut = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="Keep run folders and tournament.json here. [default: none]"),
+    typer.Option(
+        metavar="DIR",
+        help="Keep rows and run folders here; asked again, only what is missing is played."
+        " [default: none]",
+    ),
+]
+RowsOnly = Annotated[
+    bool, typer.Option("--rows-only", help="With --out: keep the rows, no folder per run.")
+]
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="With --out: play cells that failed again.")
+]
+EngineName = Annotated[
+    str, typer.Option("--engine", metavar="process|ray", help="Who plays: processes here, or Ray.")
+]
+RayAddress = Annotated[
+    str,
+    typer.Option(
+        metavar="ray://HOST:PORT",
+        help="With --engine ray: its cluster. [default: one is started here]",
+        show_default=False,
+    ),
 ]
 
 
@@ -66,16 +93,21 @@ def tournament(
     store: SweepStore = None,
     driver: SweepDriver = None,
     out: SweepOut = None,
+    rows_only: RowsOnly = False,
+    retry_failed: RetryFailed = False,
+    engine: EngineName = "process",
+    ray_address: RayAddress = "",
     as_json: options.Json = False,
 ) -> int:
     """Play scenarios × protocols × persona sets × seeds, and sum up.
 
     A cell that fails is a row with its error; the rest runs. Exit status 1 if any failed.
     """
-    from orchestrator.engine import play
     from orchestrator.settings import load_settings, missing_folders, unknown_variables
-    from orchestrator.study.tournament import play_all, summarise
+    from orchestrator.study.seeds import mixture
+    from orchestrator.study.tournament import summarise
 
+    _check(engine, ray_address, out, rows_only or retry_failed)
     asked = options.given(
         steps=steps,
         set=set_ or None,
@@ -96,24 +128,90 @@ def tournament(
     resolved = load_settings(asked, defaults={"driver": "loop", "store": "inprocess"})
     for warning in (*unknown_variables(), *missing_folders(resolved)):
         printing.warn(warning)
-    base = resolved.episode_spec(out=out or "")
+    base = resolved.episode_spec(out="" if rows_only else out or "")
     grid = _grid(resolved.settings, scenarios, protocols, personas, seeds)
+    if mixed := mixture(grid.seeds):
+        printing.warn(mixed)
     specs = grid.specs(base)
-    play_one = functools.partial(play, settings=resolved.store_settings())
+    engine_of = _engine(engine, ray_address, jobs, resolved.store_settings())
     with printing.answers_only():
-        rows, complete = play_all(specs, jobs, play_one, _Progress(len(specs)))
+        rows, complete = _play(grid, base, specs, engine_of, out, retry_failed)
     result: dict[str, Any] = {"rows": rows, "summary": summarise(rows), "complete": complete}
     if out:
-        path = Path(out) / "tournament.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        from orchestrator.study.ledger import write_whole
+
+        write_whole(Path(out) / "tournament.json", json.dumps(result, indent=1) + "\n")
     if as_json:
         printing.document(result)
     else:
         _print_summary(result["summary"])
-    if not complete:
-        printing.talk(f"interrupted after {len(rows)} of {len(specs)} episodes")
+    _tell_faults(rows)
+    _closing_words(out, len(rows), len(specs))
     return 1 if not complete or any(row["error"] for row in rows) else 0
+
+
+def _check(engine: str, address: str, out: str | None, needs_out: bool) -> None:
+    """Refuse what cannot work before anything is played."""
+    if engine not in ("process", "ray"):
+        raise ConfigError(
+            f"--engine is {plain(engine, 40)!r}", "it must be process or ray", "Take --engine ray"
+        )
+    if address and engine != "ray":
+        raise ConfigError(
+            "--ray-address is given without --engine ray", "", "Add --engine ray, or leave it out"
+        )
+    if needs_out and not out:
+        raise ConfigError(
+            "--rows-only and --retry-failed need --out", "without it nothing is kept", "Add --out"
+        )
+    if engine == "ray":
+        from orchestrator.study.engines.ray_engine import check_ray
+
+        check_ray(address)
+
+
+def _engine(engine: Any, address: str, jobs: int, settings: Any) -> Any:
+    """What plays cells: specs → (place, outcome) as they are ready."""
+    from orchestrator.engine import map_episodes, play
+
+    play_one = functools.partial(play, settings=settings)
+    return functools.partial(map_episodes, jobs=jobs, play=play_one, engine=engine, address=address)
+
+
+def _play(
+    grid: Any, base: Any, specs: list[Any], engine: Any, out: str | None, retry_failed: bool
+) -> tuple[list[dict[str, Any]], bool]:
+    from orchestrator.study.ledger import open_ledger
+    from orchestrator.study.manifest import manifest_of
+    from orchestrator.study.tournament import play_all
+
+    if not out:
+        return play_all(specs, engine, _Progress(len(specs)))
+    with open_ledger(Path(out), manifest_of(grid, base), retry_failed) as ledger:
+        return play_all(specs, engine, _Progress(len(specs)), ledger)
+
+
+def _tell_faults(rows: list[dict[str, Any]]) -> None:
+    """One line for each thing that went wrong, with how often and where first."""
+    faults: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["error"]:
+            faults.setdefault(tuple(row["error"].values()), []).append(row)
+    for (what, why, fix), members in list(faults.items())[:_MOST_FAULTS]:
+        first = members[0]
+        place = f"{first['scenario']}, {first['protocol']}, {first['set']}, seed {first['seed']}"
+        line = WarRoomError(what, why, fix).line()
+        printing.talk(f"failed {len(members)}×, first at {plain(place)}: {plain(line)}")
+    if len(faults) > _MOST_FAULTS:
+        printing.talk(f"and {len(faults) - _MOST_FAULTS} more faults (all with --json)")
+
+
+def _closing_words(out: str | None, done: int, asked: int) -> None:
+    if done < asked:
+        more = "; the same command plays the others" if out else ""
+        printing.talk(f"interrupted after {done} of {asked} episodes{more}")
+    elif out:
+        printing.talk(f"next: {command('stats', out)}")
 
 
 def _grid(
@@ -126,7 +224,8 @@ def _grid(
     """The grid, every name in it looked up: a misspelt name ends the command before it begins."""
     from agents.persona import load_persona
     from orchestrator.settings import check_roles, further_roles
-    from orchestrator.study.tournament import MAX_CELLS, Grid, names_of, persona_set, seeds_of
+    from orchestrator.study.seeds import MAX_CELLS, seeds_of
+    from orchestrator.study.tournament import Grid, names_of, persona_set
     from policies.protocols import protocol
     from world.scenarios.loader import load_scenario
 
@@ -159,21 +258,42 @@ def _grid(
 
 
 class _Progress:
-    """Progress on stderr: in place on a terminal, every tenth of the way elsewhere."""
+    """Progress on stderr: a bar on a terminal, every tenth of the way elsewhere."""
 
     def __init__(self, total: int) -> None:
         self.total = total
         self.in_place = draws(sys.stderr)
         self.told = 0
+        self.began_s = time.monotonic()
+        self.before: int | None = None
 
     def __call__(self, done: int, failed: int) -> None:
+        first = self.before is None
+        if self.before is None:
+            self.before = done
+            if done:
+                printing.talk(f"{done} of {self.total} episodes were played before")
         text = f"{done}/{self.total} episodes" + (f", {failed} failed" if failed else "")
         if self.in_place:
             end = "\n" if done == self.total else ""
-            printing.talk(f"\r{text}", end=end)
+            printing.talk(f"\r{self._bar(done)} {text}{self._left(done)}\x1b[K", end=end)
+        elif first:
+            self.told = done * 10 // self.total
         elif done == self.total or done * 10 // self.total > self.told:
             self.told = done * 10 // self.total
             printing.talk(text)
+
+    def _bar(self, done: int) -> str:
+        full = _BAR_WIDTH * done // self.total
+        return "█" * full + "░" * (_BAR_WIDTH - full)
+
+    def _left(self, done: int) -> str:
+        played = done - (self.before or 0)
+        if not played or done == self.total:
+            return ""
+        left_s = (time.monotonic() - self.began_s) / played * (self.total - done)
+        minutes, seconds = divmod(round(left_s), 60)
+        return f", about {minutes}:{seconds:02d} left"
 
 
 def _print_summary(summary: list[dict[str, Any]]) -> None:
@@ -195,7 +315,7 @@ def _print_summary(summary: list[dict[str, Any]]) -> None:
             (
                 entry["scenario"],
                 entry["protocol"],
-                _personas(entry["personas"]),
+                entry["set"],
                 entry["n"],
                 entry["errors"],
                 _estimate(entry["score"], 3),
@@ -205,10 +325,6 @@ def _print_summary(summary: list[dict[str, Any]]) -> None:
             for entry in summary
         ]
     )
-
-
-def _personas(personas: dict[str, str]) -> str:
-    return ",".join(role if role == name else f"{role}={name}" for role, name in personas.items())
 
 
 def _estimate(value: dict[str, Any], digits: int) -> str:

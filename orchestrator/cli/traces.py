@@ -18,6 +18,7 @@ from world.errors import ConfigError
 Run = Annotated[str, typer.Argument(metavar="RUN")]
 _FORMATS = ("jsonl", "csv", "parquet", "inspect")
 _SUFFIXES = {"inspect": "eval"}
+_BINARY = frozenset({"parquet", "inspect"})
 
 
 def show(
@@ -97,8 +98,10 @@ def export(
     out: options.Out = None,
     as_json: options.Json = False,
 ) -> int:
-    """Write a trace as verified JSON lines, as a table with a row per step and seat (CSV or
-    Parquet), or as a log that opens in Inspect's viewer."""
+    """Write a trace as verified JSON lines, as a table, or as a log for Inspect's viewer.
+
+    The table (CSV or Parquet) has a row per step and seat.
+    """
     from orchestrator.console.text import close_matches, plain
 
     if format_ not in _FORMATS:
@@ -114,6 +117,12 @@ def export(
                 "--json cannot be given with an export to stdout",
                 "stdout carries the export itself",
                 "Write it to a file with -o FILE, or leave --json out",
+            )
+        if format_ in _BINARY and printing.answers().isatty():
+            raise ConfigError(
+                f"--format {format_} is not for a terminal",
+                "it is binary",
+                f"Write it to a file: -o trace.{_SUFFIXES.get(format_, format_)}",
             )
         _check(path)
         _write(path, format_, printing.answers().buffer)

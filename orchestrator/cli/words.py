@@ -38,7 +38,19 @@ GROUPS = {
     "trace": Group(("show", "verify", "diff", "export")),
     "import": Group(("focus", "grid", "demand", "prometheus", "kubernetes")),
 }
-SINGLE = ("run", "worlds", "replay", "counterfactual", "metrics", "tournament", "bench", "doctor")
+SINGLE = (
+    "run",
+    "worlds",
+    "replay",
+    "counterfactual",
+    "metrics",
+    "influence",
+    "report",
+    "tournament",
+    "stats",
+    "bench",
+    "doctor",
+)
 COMMANDS = (
     "run",
     "runs",
@@ -50,7 +62,10 @@ COMMANDS = (
     "replay",
     "counterfactual",
     "metrics",
+    "influence",
+    "report",
     "tournament",
+    "stats",
     "import",
     "bench",
     "doctor",

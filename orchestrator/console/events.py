@@ -68,7 +68,8 @@ class EventLog(Watcher):
             return
         whole = added[: added.rfind(b"\n") + 1]
         self._read_bytes += len(whole)
-        for line in whole.decode("utf-8", "replace").splitlines():
+        # Not splitlines(): a text may hold U+0085 or U+2028, which are no ends of lines here.
+        for line in whole.decode("utf-8", "replace").split("\n")[:-1]:
             self._pipe.line(json.dumps(json.loads(line)) if self._ascii_only else line)
 
 

@@ -5,6 +5,10 @@ round-robin lets the selfish ones take turns; the constant ones repeat one kind 
 none of them wins shows that the conflict is real; that the certificates do shows that it is not
 hopeless; the blind planner, which sees no more than a room, is the room's yardstick.
 
+Every episode is kept in a file of JSON lines as soon as it is played, so that a measurement that
+is stopped goes on where it stopped, and the table always shows all that was measured. Rows are
+bound to the scenario's digest; remove the file after a change of the world or of the planners.
+
 Run: python -m orchestrator.study.baselines, or make baselines
 """
 
@@ -13,7 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,6 +49,7 @@ Policy = Callable[[CloudWorld, History, Key], Joint]
 OBJECTIVES = ("latency", "cost", "carbon", "waste")
 CONSTANT = ("scale_up", "scale_down", "resize", "optimize_energy", "migrate_region", "terminate",
             "buy_reserved")  # fmt: skip
+CERTIFICATE = "certificate"
 _SELFISH = Sight(steps=6, singles=320)
 _HEAD = "n | won | success | harm | held | score"
 _RANDOM = channel("baseline.random")
@@ -165,24 +170,63 @@ def clairvoyant(scenario: Scenario, seed: int) -> Row:
     found = verdict.certificate
     where = stratum_of(found.start_hour_utc, found.demand_slope)
     return Row(
-        "certificate", seed, where, found.held_fraction, verdict.total, verdict.success,
+        CERTIFICATE, seed, where, found.held_fraction, verdict.total, verdict.success,
         verdict.harms,
     )  # fmt: skip
 
 
+class Kept:
+    """Rows that were measured, in a file of JSON lines; the last of a policy and seed counts.
+
+    Args:
+        path: The file; it is made when the first row is added.
+        scenario: Whose rows to read; lines of other scenarios stay as they are.
+    """
+
+    def __init__(self, path: Path, scenario: Scenario) -> None:
+        self._path, self._digest = path, scenario.digest
+        self.rows: dict[tuple[str, int], Row] = {}
+        lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+        for line in lines:
+            try:
+                found = json.loads(line)
+                if found.pop("digest") == self._digest:
+                    row = Row(**found)
+                    self.rows[row.policy, row.seed] = row
+            except (ValueError, TypeError, KeyError):
+                # Half a line is what a process that was killed leaves.
+                continue
+
+    def add(self, row: Row) -> None:
+        """Keep a row, written in one piece: several processes may add to one file."""
+        self.rows[row.policy, row.seed] = row
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps({"digest": self._digest, **asdict(row)}) + "\n")
+
+    def in_order(self) -> list[Row]:
+        """All rows, by policy as listed and seed."""
+        places = {name: at for at, name in enumerate((*POLICIES, CERTIFICATE))}
+        return sorted(self.rows.values(), key=lambda row: (places[row.policy], row.seed))
+
+
 def measure(
-    scenario: Scenario, seeds: Sequence[int], names: Iterable[str], tell: Callable[[str], None]
+    scenario: Scenario,
+    seeds: Sequence[int],
+    names: Iterable[str],
+    kept: Kept,
+    tell: Callable[[str], None],
 ) -> list[Row]:
-    """Every policy on every seed, in that order."""
+    """Every policy on every seed that is not kept yet; all that is kept then."""
     world = cloud_world(scenario)
-    rows: list[Row] = []
     for name in names:
-        if name == "certificate":
-            rows += [clairvoyant(scenario, seed) for seed in seeds]
-        else:
-            rows += [play(world, name, seed) for seed in seeds]
-        tell(f"{scenario.name}: {name}")
-    return rows
+        for seed in seeds:
+            if (name, seed) in kept.rows:
+                continue
+            certified = name == CERTIFICATE
+            kept.add(clairvoyant(scenario, seed) if certified else play(world, name, seed))
+            tell(f"{scenario.name}: {name}, seed {seed}")
+    return kept.in_order()
 
 
 def summary(scenario: Scenario, rows: Sequence[Row]) -> dict[str, Any]:
@@ -223,14 +267,19 @@ def table(measured: Mapping[str, Any]) -> str:
     ]  # fmt: skip
     for name, part in measured.items():
         seeds = part["seeds"]
-        lines += ["", f"## {name}", "", f"{len(seeds)} seeds, {seeds[0]} to {seeds[-1]}."]
+        lines += [
+            "",
+            f"## {name}",
+            "",
+            f"Seeds {seeds[0]} to {seeds[-1]}; *n* is how many of them.",
+        ]
         lines += [*_certificates(name), ""]
         lines += [f"| policy | {_HEAD} |", "|---" * 7 + "|"]
         for policy, figures in part["policies"].items():
             lines.append(f"| {policy} | {_cells(figures)} |")
         lines += ["", "By start hour (UTC) and direction of demand:", ""]
         lines += [f"| policy | stratum | {_HEAD} |", "|---" * 8 + "|"]
-        for policy in ("certificate", "lookahead"):
+        for policy in (CERTIFICATE, "lookahead"):
             for where, figures in part["policies"].get(policy, {}).get("by_stratum", {}).items():
                 lines.append(f"| {policy} | {where} | {_cells(figures)} |")
     return "\n".join(lines) + "\n"
@@ -266,7 +315,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--scenarios", default="cloud/easy,cloud/medium,cloud/hard,cloud/war")
     parser.add_argument("--seeds", default="0:16")
-    parser.add_argument("--policies", default=",".join((*POLICIES, "certificate")))
+    parser.add_argument("--policies", default=",".join((*POLICIES, CERTIFICATE)))
+    parser.add_argument(
+        "--rows", default="build/baselines.jsonl", help="where every episode is kept meanwhile"
+    )
     parser.add_argument("--json", default=str(BASELINES_FILE), help="where the figures go")
     parser.add_argument("--table", default="docs/cloud-baselines.md", help="where the table goes")
     asked = parser.parse_args(arguments)
@@ -274,7 +326,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     measured: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
     for name in asked.scenarios.split(","):
         scenario = load_scenario(name)
-        rows = measure(scenario, seeds_of(asked.seeds), asked.policies.split(","), printing.talk)
+        kept, policies = Kept(Path(asked.rows), scenario), asked.policies.split(",")
+        rows = measure(scenario, seeds_of(asked.seeds), policies, kept, printing.talk)
         measured[name] = summary(scenario, rows)
         path.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
         Path(asked.table).write_text(table(measured), encoding="utf-8")

@@ -29,8 +29,17 @@ from world.worlds.cloud.demand import regular
 from world.worlds.cloud.state import State
 from world.worlds.cloud.world import CloudWorld
 
-PLANNER = "clairvoyant/1"
+PLANNER = "clairvoyant/2"
 TASTES = (
+    Taste(
+        per_action=False,
+        backlog=2.0,
+        latency=2.0,
+        missed=1.5,
+        money=8.0,
+        stay_steps=12,
+        look_ahead_steps=20,
+    ),
     Taste(per_action=False, backlog=2.0),
     Taste(look_ahead_steps=20),
     Taste(per_action=False, look_ahead_steps=22, backlog=2.0, latency=2.0),
@@ -38,7 +47,7 @@ TASTES = (
 )
 ENOUGH = 0.7
 """Share held from which no further taste is tried."""
-MANY_ROWS, FEW_TASTES = 250, 2
+MANY_ROWS, FEW_TASTES = 250, 1
 """In inventories above so many rows only so many tastes are tried: a minute a seed is the limit."""
 HOPELESS = 0.15
 """Share held below which only one more taste is tried."""

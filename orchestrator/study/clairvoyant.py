@@ -24,19 +24,34 @@ from world.worlds.cloud import menu, reading
 from world.worlds.cloud import schema as names
 from world.worlds.cloud.advance import advance
 from world.worlds.cloud.archetypes import IDLE_WINDOW_HOURS
+from world.worlds.cloud.cost import row_costs
 from world.worlds.cloud.reward import unused_terms_usd
 from world.worlds.cloud.rules import ISOLATE_ABOVE, MIN_AGE_HOURS
 from world.worlds.cloud.settings import CARBON, COST, MAX_ACTIONS
 from world.worlds.cloud.state import NOW, Floats, Measured, State
+from world.worlds.cloud.tables import machines
 from world.worlds.cloud.view import CloudInventory, observe
 
 SECOND_LOOK = 48
 """Courses that are tried again for the second and third place of a step."""
 USD_PER_UNIT = 250.0
 """Dollars put off (terms that nobody would use) that weigh as much as one unit of `worth`."""
+EXTRAS_TRIED = 32
+"""Rows outside the tiers that are tried in a step: those that save most."""
 RESERVE_FROM_STEP, RESERVE_ABOVE = 12, 0.93
 LEAST_GAIN = 1e-3
 """Gain below which nothing is done, in units of `worth`."""
+DULL_BELOW, DULL_STEPS = -0.2, 4
+"""A course whose gain was below the first is not tried again for the second, in steps; where a
+service misses its objective, only other sizes and regions have to wait."""
+CALM_BELOW = 0.95
+"""Share of the targets for cost and carbon below which a state that holds all is left alone."""
+MOVE_ROOM, MOVE_AFTER = 0.5, 2
+"""Growth before a move, as a fraction of the pool, and how long it takes to arrive, in steps."""
+SURGES = (2, 3)
+"""Steps in a row in which a pool or database grows, where a service misses its objective."""
+LATEST_AGE = 3.0
+"""Age of batch work, as a share of its deadline, from which later is no worse."""
 
 Code = tuple[int, int, tuple[float, float, float]]
 """Kind, target and parameters, as `Reading` has them."""
@@ -50,18 +65,23 @@ class Taste:
         look_ahead_steps: How far every course is rolled out. Moves with their data take 6 steps
             and more before they pay back what they cost meanwhile.
         latency: Weight of a service above its objective, per factor e.
+        missed: Weight of each service above its objective, however far: what cannot come back
+            below it there is worth no saving.
         money: Weight of cost and carbon above their targets, per target.
         thrift: Weight of cost and carbon below their targets.
         backlog: Weight of batch work that waits, per square of its share of the deadline.
         per_action: Whether gains are divided by the actions that they take.
+        stay_steps: Steps for which services with users stay where they are.
     """
 
     look_ahead_steps: int = 14
     latency: float = 1.0
+    missed: float = 0.0
     money: float = 4.0
     thrift: float = 0.4
     backlog: float = 0.8
     per_action: bool = True
+    stay_steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +97,30 @@ class Course:
 
 @dataclass(slots=True)
 class Agenda:
-    """What was settled for the coming steps: step → actions."""
+    """What was settled for the coming steps, and what is not worth trying meanwhile.
+
+    Attributes:
+        slots: Step → actions.
+        dull: Course → step from which it is tried again.
+    """
 
     slots: dict[int, list[Code]]
+    dull: dict[Course, int]
+
+    def reconsider(self) -> None:
+        """Try everything again but what seldom helps in a hurry: other sizes and regions."""
+        slow = (menu.RESIZE, menu.MIGRATE)
+        self.dull = {
+            course: step for course, step in self.dull.items() if course.codes[-1][1][0] in slow
+        }
+
+    def lively(self, step: int, found: Sequence[Course]) -> list[Course]:
+        """Courses that are worth trying at a step and have a place."""
+        return [
+            course
+            for course in found
+            if self.dull.get(course, step) <= step and self.fits(step, course)
+        ]
 
     def at(self, step: int) -> list[Code]:
         """Actions settled for a step."""
@@ -106,7 +147,7 @@ def plan(state: State, taste: Taste) -> tuple[Joint, ...]:
         state: The true state of one world (B = 1).
         taste: What to look for.
     """
-    agenda = Agenda({})
+    agenda = Agenda({}, {})
     decided: list[Joint] = []
     while not state.done:
         view = observe(state).inventory
@@ -121,15 +162,22 @@ def plan(state: State, taste: Taste) -> tuple[Joint, ...]:
 
 def _fill(state: State, view: CloudInventory, agenda: Agenda, taste: Taste) -> None:
     """Settle courses that begin now, best first."""
-    found = courses(state, view)
+    if len(agenda.at(state.step)) >= MAX_ACTIONS or _calm(state, agenda, taste):
+        return
+    if _missing(state).any():
+        agenda.reconsider()
+    found = courses(state, view, taste)
     for place in range(MAX_ACTIONS):
         if len(agenda.at(state.step)) >= MAX_ACTIONS:
             return
-        found = [course for course in found if agenda.fits(state.step, course)]
+        found = agenda.lively(state.step, found)
         if not found:
             return
         values = rolled_out(state, agenda, [Course(()), *found], taste)
         gains = values[1:] - values[0]
+        if place == 0:
+            for at in np.flatnonzero(gains < DULL_BELOW).tolist():
+                agenda.dull[found[at]] = state.step + DULL_STEPS
         if taste.per_action:
             gains = gains / np.array([len(course.codes) for course in found])
         best = int(np.argmax(gains))
@@ -139,6 +187,28 @@ def _fill(state: State, view: CloudInventory, agenda: Agenda, taste: Taste) -> N
         if place == 0 and len(found) > SECOND_LOOK:
             order = np.argsort(-gains, kind="stable")[:SECOND_LOOK]
             found = [found[at] for at in sorted(order.tolist())]
+
+
+def _missing(state: State) -> NDArray[np.bool_]:
+    """Which services with users miss their objective now, bool [S]."""
+    settings, where = state.settings, Measured(state.settings)
+    p95 = state.columns[NOW][0, where.service("p95_ms")]
+    errors = state.columns[NOW][0, where.service("error_fraction")]
+    missed = (p95 >= settings.params.slo_p95_ms) | (errors >= settings.params.slo_error_fraction)
+    found: NDArray[np.bool_] = missed & ~settings.batch
+    return found
+
+
+def _calm(state: State, agenda: Agenda, taste: Taste) -> bool:
+    """Whether everything holds, with room to spare, as far as the planner looks."""
+    targets, ahead = state.settings.scenario.targets, state
+    for delay in range(taste.look_ahead_steps):
+        ahead = advance(ahead, _encoded([agenda.at(state.step + delay)])).state
+        cost, carbon = ahead.columns[NOW][0, 1], ahead.columns[NOW][0, 2]
+        spare = cost < CALM_BELOW * targets[COST] and carbon < CALM_BELOW * targets[CARBON]
+        if not (spare and ahead.flags["all"][0]):
+            return False
+    return True
 
 
 def rolled_out(state: State, agenda: Agenda, tried: Sequence[Course], taste: Taste) -> Floats:
@@ -177,12 +247,13 @@ def worth(before: State, after: State, taste: Taste) -> Floats:
     for name in ("latency", "cost", "carbon"):
         value = value + 0.2 * flags[name]
     value = value - taste.latency * np.add.reduce(np.ascontiguousarray(late), axis=-1)
+    value = value - taste.missed * np.add.reduce(p95 >= 1.0, axis=-1)
     value = value - 0.5 * np.add.reduce(np.ascontiguousarray(wrong), axis=-1)
     for share in (cost, carbon):
         value = value - taste.money * np.maximum(share - 0.98, 0.0) - taste.thrift * share
     if settings.batch_index.size:
         deadline = settings.per_service("deadline_h")[settings.batch_index]
-        age = columns["s.backlog_hours"][:, settings.batch_index] / deadline
+        age = np.minimum(columns["s.due_hours"][:, settings.batch_index] / deadline, LATEST_AGE)
         value = value - taste.backlog * np.add.reduce(np.ascontiguousarray(age * age), axis=-1)
         value = value - 1.0 * ~flags["batch"]
     harms = columns["w.harms"][:, 0] - before.columns["w.harms"][:, 0]
@@ -199,21 +270,47 @@ _SINGLES = frozenset(
     for kind in (
         menu.SCALE_UP, menu.SCALE_DOWN, menu.OPTIMIZE_ENERGY, menu.MIGRATE, menu.STOP, menu.RESTART,
         menu.ROLLBACK, menu.REBALANCE, menu.ISOLATE, menu.RESTORE, menu.FAILOVER, menu.RESERVE,
-        menu.RESIZE, menu.TERMINATE,
+        menu.RESIZE, menu.TERMINATE, menu.FREE_DISK,
     )
 )  # fmt: skip
 
 
-def courses(state: State, view: CloudInventory) -> list[Course]:
+def courses(state: State, view: CloudInventory, taste: Taste) -> list[Course]:
     """Everything worth trying: single actions of the catalogue, and prepared ones."""
-    found = list(_singles(state, view))
+    found = list(_singles(state, view, taste))
     found += _removals(state)
+    found = _dearest(state, found)
     found += _repairs(state)
+    found += _moves(state, taste)
+    found += _surges(state)
     return found
 
 
-def _singles(state: State, view: CloudInventory) -> Iterable[Course]:
+def _dearest(state: State, found: list[Course]) -> list[Course]:
+    """Without the courses on rows outside the tiers that save least; dynamics are apart there."""
+    settings, columns = state.settings, state.columns
+    cost = row_costs(settings, columns)[0]
+    price = machines(settings.params.power_model).usd_per_hour
+    saved: dict[int, tuple[float, Course]] = {}
+    kept = []
+    for course in found:
+        kind, row, params = course.codes[-1][1]
+        if menu.KINDS[kind].target != "row" or row < settings.tiers:
+            kept.append(course)
+            continue
+        save = float(cost[row - settings.queues])
+        if kind == menu.RESIZE:
+            save *= 1.0 - price[int(params[0])] / price[int(columns["size"][0, row])]
+        # Of two that save the same, the first: to stop a machine takes no grace period.
+        if row not in saved or save > saved[row][0]:
+            saved[row] = save, course
+    best = sorted(saved.values(), key=lambda entry: -entry[0])[:EXTRAS_TRIED]
+    return [*kept, *(course for _, course in best)]
+
+
+def _singles(state: State, view: CloudInventory, taste: Taste) -> Iterable[Course]:
     columns, settings = state.columns, state.settings
+    stay = ~settings.batch & (state.step < taste.stay_steps)
     fight = columns["h.s.fight"][0] > 0
     needed = columns["h.essential"][0] > 0
     # A reservation ties its pool to a place and a size: only late, where cost is near its target
@@ -226,6 +323,8 @@ def _singles(state: State, view: CloudInventory) -> Iterable[Course]:
         if action.kind not in _SINGLES and action.kind != "set_autoscaler":
             continue
         read = reading.read(action, view)
+        if read.kind == menu.MIGRATE and stay[read.target]:
+            continue
         if read.kind == menu.RESERVE and not reserve:
             continue
         if read.kind == menu.AUTOSCALE and not fight[read.target]:
@@ -240,8 +339,6 @@ def _singles(state: State, view: CloudInventory) -> Iterable[Course]:
 
 def _oversized(state: State, row: int, size: int) -> bool:
     """Whether a smaller size still carries a single machine's highest hour."""
-    from world.worlds.cloud.tables import machines
-
     columns = state.columns
     table = machines(state.settings.params.power_model)
     old = int(columns["size"][0, row])
@@ -283,6 +380,39 @@ def _removals(state: State) -> list[Course]:
         codes = [(at, _code(kind, row)) for at, kind in asks]
         if codes or ready:
             found.append(Course((*codes, (max(ready, delay), _code(menu.TERMINATE, row)))))
+    return found
+
+
+def _moves(state: State, taste: Taste) -> list[Course]:
+    """Moves of services with users that have more capacity first: half of it is away meanwhile."""
+    settings, columns = state.settings, state.columns
+    if state.step < taste.stay_steps:
+        return []
+    dirty = columns[NOW][0, 2] > CALM_BELOW * settings.scenario.targets[CARBON]
+    found = []
+    for service in np.flatnonzero(~settings.batch).tolist() if dirty else ():
+        first = service * settings.regions
+        home = int(np.argmax(columns["count"][0, first : first + settings.regions]))
+        grow = _code(menu.SCALE_UP, first + home, MOVE_ROOM)
+        for slot in range(settings.regions):
+            if slot == home or not settings.allowed[service, columns["g.region"][0, slot]]:
+                continue
+            for data in (0.0, 1.0):
+                move = (menu.MIGRATE, service, (float(slot), 1.0, data))
+                found.append(Course(((0, grow), (MOVE_AFTER, move))))
+    return found
+
+
+def _surges(state: State) -> list[Course]:
+    """Growth over several steps where a service misses its objective: less is seen to help not."""
+    settings, columns = state.settings, state.columns
+    found = []
+    for service in np.flatnonzero(_missing(state)).tolist():
+        first = service * settings.regions
+        pool = first + int(np.argmax(columns["count"][0, first : first + settings.regions]))
+        for row in (pool, settings.pools + service):
+            grow = _code(menu.SCALE_UP, row, MOVE_ROOM)
+            found += [Course(tuple((at, grow) for at in range(n))) for n in SURGES]
     return found
 
 

@@ -7,22 +7,27 @@ may be compared seed by seed. Rows come in one fixed order whichever finished fi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.console.commands import typeable
 from orchestrator.console.text import plain, without_secrets
-from orchestrator.engine import Outcome, Play, map_episodes
+from orchestrator.engine import Outcome
 from orchestrator.spec import EpisodeResult, EpisodeSpec
 from orchestrator.study.intervals import SCORE_RANGE, estimate, rate_of
-from world.errors import ConfigError, WarRoomError
+from orchestrator.study.ledger import Ledger, cell_of
+from orchestrator.study.seeds import MAX_CELLS, seeds_of
+from world.errors import ConfigError
+
+__all__ = [
+    "DEFAULT_SET", "MAX_CELLS", "Grid", "names_of", "persona_set", "play_all", "row_of",
+    "seeds_of", "set_name", "summarise",
+]  # fmt: skip
 
 DEFAULT_SET = "default"
-_RANGE = re.compile(r"(\d{1,19}):(\d{1,19})")
-_NUMBER = re.compile(r"\d{1,19}")
 _ROLE = re.compile(r"[a-z][a-z0-9_-]{0,39}")
-MAX_CELLS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,40 +64,6 @@ class Grid:
         ]
 
 
-def seeds_of(text: str) -> tuple[int, ...]:
-    """Read ``A:B`` (A to B−1), single seeds, and lists of both.
-
-    >>> seeds_of("0:3,10")
-    (0, 1, 2, 10)
-
-    Raises:
-        ConfigError: The text is no list of seeds.
-    """
-    seeds: dict[int, None] = {}
-    for part in map(str.strip, text.split(",")):
-        match = _RANGE.fullmatch(part)
-        if match and int(match[1]) < int(match[2]):
-            first, end = int(match[1]), int(match[2])
-            if end - first + len(seeds) > MAX_CELLS:
-                raise ConfigError(
-                    f"--seeds is {plain(text, 60)!r}",
-                    f"that is more than {MAX_CELLS:,} seeds",
-                    "For example --seeds 0:32",
-                )
-            seeds.update(dict.fromkeys(range(first, end)))
-        elif _NUMBER.fullmatch(part):
-            seeds[int(part)] = None
-        else:
-            raise ConfigError(
-                f"--seeds is {plain(text, 60)!r}",
-                "it must be A:B with A below B (A to B−1), or single seeds, joined by commas",
-                "For example --seeds 0:32",
-            )
-    if max(seeds) >= 2**63:
-        raise ConfigError(f"--seeds is {plain(text, 60)!r}", "a seed is below 2^63", "")
-    return tuple(seeds)
-
-
 def names_of(values: Iterable[str]) -> tuple[str, ...]:
     """Names given by repeating an option or joined by commas; each once, in order."""
     names = [part.strip() for value in values for part in value.split(",")]
@@ -126,30 +97,48 @@ def persona_set(text: str, role_of: Callable[[str], str]) -> dict[str, str]:
     return chosen
 
 
+def set_name(personas: Mapping[str, str]) -> str:
+    """A persona set on one line: ``default``, or what differs from the default room.
+
+    >>> set_name({}), set_name({"cost": "cost_hawk"})
+    ('default', 'cost=cost_hawk')
+    """
+    return ",".join(f"{role}={name}" for role, name in personas.items()) or DEFAULT_SET
+
+
 def play_all(
     specs: Sequence[EpisodeSpec],
-    jobs: int,
-    play: Play,
+    play: Callable[[Sequence[EpisodeSpec]], Iterable[tuple[int, Outcome]]],
     progress: Callable[[int, int], None],
+    ledger: Ledger | None = None,
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Play every cell, until all are done or Ctrl-C.
+    """Play every cell that has no row yet, until all are done or Ctrl-C.
 
     Args:
         specs: Cells.
-        jobs: Processes.
-        play: Runs one cell.
-        progress: Told (done, failed) after each cell.
+        play: Plays cells, on whatever engine; yields (place, outcome) as they are ready.
+        progress: Told (done, failed) before the first cell and after each.
+        ledger: Where rows are kept as they come; None keeps none.
 
     Returns:
         Rows in the order of `specs`, and whether they are all there.
     """
-    rows: dict[int, dict[str, Any]] = {}
-    failed = 0
+    cells = [cell_of(spec) for spec in specs]
+    kept = ledger.rows if ledger else {}
+    rows = {place: kept[cell] for place, cell in enumerate(cells) if cell in kept}
+    failed = sum(row["error"] is not None for row in rows.values())
+    todo = [place for place in range(len(specs)) if place not in rows]
+    progress(len(rows), failed)
     try:
-        for place, outcome in map_episodes(specs, jobs, play):
-            rows[place] = row_of(specs[place], outcome)
-            failed += isinstance(outcome, WarRoomError)
-            progress(len(rows), failed)
+        with closing(iter(play([specs[place] for place in todo]))) as outcomes:  # type: ignore[type-var]
+            for number, outcome in outcomes:
+                place = todo[number]
+                row = row_of(specs[place], outcome)
+                if ledger:
+                    ledger.append(cells[place], row)
+                rows[place] = row
+                failed += row["error"] is not None
+                progress(len(rows), failed)
     except KeyboardInterrupt:
         # What was played is worth keeping: the caller writes it and says that it is a part.
         pass
@@ -162,6 +151,7 @@ def row_of(spec: EpisodeSpec, outcome: Outcome) -> dict[str, Any]:
         "scenario": spec.scenario,
         "seed": spec.seed,
         "protocol": spec.protocol,
+        "set": set_name(spec.personas),
         "personas": dict(spec.personas),
     }
     if isinstance(outcome, EpisodeResult):
@@ -175,6 +165,7 @@ def row_of(spec: EpisodeSpec, outcome: Outcome) -> dict[str, Any]:
             "stop_reason": outcome.stop_reason,
             "violations": list(outcome.violations),
             "metrics_end": dict(outcome.metrics_end),
+            "usage": outcome.usage.model_dump(),
             "trace": outcome.trace,
             "trace_sha": outcome.trace_sha,
             "error": None,
@@ -192,16 +183,17 @@ def summarise(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows:
-        personas = ",".join(f"{role}={name}" for role, name in row["personas"].items())
-        groups.setdefault((row["scenario"], row["protocol"], personas), []).append(row)
+        key = (row["scenario"], row["protocol"], row["set"])
+        groups.setdefault(key, []).append(row)
     summary = []
-    for (scenario, protocol, _), members in groups.items():
+    for (scenario, protocol, name), members in groups.items():
         played = [row for row in members if row["error"] is None]
         summary.append(
             {
                 "scenario": scenario,
                 "protocol": protocol,
-                "personas": members[0]["personas"],
+                "set": name,
+                "personas": (played or members)[0]["personas"],
                 "n": len(played),
                 "errors": len(members) - len(played),
                 "score": estimate([row["score"] for row in played], SCORE_RANGE),

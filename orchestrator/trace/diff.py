@@ -415,7 +415,7 @@ def told(found: TraceDiff, names: tuple[str, str]) -> list[str]:
         lines.append(f"events the same: {found.events}, in {found.steps} steps")
     else:
         lines += _told_point(found.first, names)
-    lines.append(f"why    {found.why}")
+    lines.append(f"why    {printable(found.why, 400)}")
     if found.decisions or found.first is not None:
         lines.append(
             f"after  {found.decisions} of {found.steps} steps that both have did something else; "

@@ -191,6 +191,10 @@ def _with_targets(
     yield from parts
 
 
+_NOTHING = 0.001
+"""Share of a target below which a metric is shown as nearly nothing."""
+
+
 def number(value: float) -> str:
     """A number for people: as many digits as matter.
 
@@ -220,7 +224,9 @@ def metric_spans(metrics: Mapping[str, Any], targets: Mapping[str, Any]) -> list
             shown = Span(number(value))
         else:
             inside = value < bound
-            shown = Span(f"{number(value)} {'✓' if inside else '✗'}", "good" if inside else "bad")
+            # A millionth of what is allowed is nothing to read about.
+            text = "~0" if 0 < value < _NOTHING * bound else number(value)
+            shown = Span(f"{text} {'✓' if inside else '✗'}", "good" if inside else "bad")
         groups.append((Span(f"{printable(name, 40)} ", "dim"), shown))
     return groups
 
@@ -407,6 +413,10 @@ class _Teller:
             Span(self._id(record.chosen), "pick"),
             Span(f"  {how} {_name(decision.get('protocol', '?'))}{after}", "dim"),
         )
+        acts = [str(item.get("id", "?")) for item in sequence(record.applied.get("actions"))]
+        if len(acts) > 1 and self._id(record.chosen) != record.chosen:
+            text = " · ".join(map(self._id, acts))
+            yield from self._wrapped(Span("    does: ", "dim"), text, whole=True)
         if reason := decision.get("reason"):
             ids = [record.chosen, *mapping(decision.get("scores"))]
             yield from self._wrapped(Span("    why: ", "dim"), decoded_in(str(reason), ids))

@@ -245,9 +245,13 @@ def _play(protocol: NegotiationProtocol, table: Context) -> Decision:
         try:
             asks = next(deliberation) if replies is None else deliberation.send(replies)
         except StopIteration as done:
-            if isinstance(done.value, Decision):
-                return done.value
-            raise _BrokenError(f"returned {type(done.value).__name__}, not a Decision") from None
+            if not isinstance(done.value, Decision):
+                what = f"returned {type(done.value).__name__}, not a Decision"
+                raise _BrokenError(what) from None
+            if not isinstance(done.value.chosen, Candidate):
+                what = f"decided on a {type(done.value.chosen).__name__}, not on a Candidate"
+                raise _BrokenError(what) from None
+            return done.value
         kinds = sorted({ask.kind for ask in asks} - _KINDS)
         if kinds:
             raise _BrokenError(f"asked for {kinds[0]!r}, which is the engine's to ask")

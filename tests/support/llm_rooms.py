@@ -20,6 +20,7 @@ def with_every(field: str) -> tuple[str, ...]:
 def llm_spec(stub: LLMStub | None = None, **fields: Any) -> EpisodeSpec:
     """A short episode with four model seats, in process and without files."""
     base: dict[str, Any] = {
+        "scenario": "cloudedge/hard",
         "model": "stub",
         "base_url": stub.url if stub else "",
         "store": "inprocess",

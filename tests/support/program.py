@@ -37,14 +37,19 @@ class Done:
         return json.loads(self.out)
 
 
+SCENARIO = "cloudedge/hard"
+"""What is played where a test names no scenario: the default takes longer."""
+
+
 def environment(folder: Path, **variables: str) -> dict[str, str]:
-    """A clean environment whose state lies under `folder`."""
+    """A clean environment whose state lies under `folder`, with a quick scenario."""
     kept = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("WARROOM_", "OPENAI_", "PYTEST"))
     }
     kept |= {"XDG_STATE_HOME": str(folder / "state"), "PYTHONWARNINGS": "default"}
+    kept["WARROOM_SCENARIO"] = SCENARIO
     return kept | variables
 
 

@@ -49,7 +49,8 @@ def stub_room(
 
 def room(**spec: Any) -> Room:
     """A real room, in process and without files unless told."""
-    return build_room(EpisodeSpec(**{"store": "inprocess", "driver": "loop", "out": "", **spec}))
+    fields = {"scenario": "cloudedge/hard", "store": "inprocess", "driver": "loop", "out": ""}
+    return build_room(EpisodeSpec(**{**fields, **spec}))
 
 
 def with_personas(base: Room, personas: Mapping[str, Persona]) -> Room:

@@ -40,8 +40,8 @@ from world.scenarios.certificates import (
 from world.scenarios.loader import load_scenario
 from world.worlds.cloud import schema as names
 
-PRESETS = ("easy", "medium", "hard")
-"""Presets that ship certificates; none is known for war."""
+PRESETS = ("easy", "medium", "hard", "war")
+"""Presets that ship certificates."""
 
 
 def shipped(preset: str) -> Certificates:

@@ -48,7 +48,7 @@ def test_a_command_line_is_spelled_out(typed: list[str], meant: list[str]) -> No
         (["rnu"], "Did you mean run"),
         (["persona"], "Did you mean personas"),
         (["trace", "shwo"], "Did you mean show"),
-        (["trace"], "trace show, trace verify, trace export"),
+        (["trace"], "trace show, trace verify, trace diff, trace export"),
         (["import"], "import focus"),
         (["x\x1b[2J"], "Commands: run"),
         ([""], "there is no command ''"),

@@ -101,6 +101,20 @@ def test_the_points_of_a_table_that_can_be_worked_out_by_hand() -> None:
     assert distance(values, 0, 1) == pytest.approx((((4 / 9) ** 2 + (2 / 3) ** 2) / 2) ** 0.5)
 
 
+def test_more_seats_that_gain_come_before_a_larger_product_of_fewer() -> None:
+    table = np.array([[100.0, 1.0], [0.0, 0.5]])
+    assert nash_point(table, np.zeros(2), np.ones(2), ALL[:2]) == 1
+
+
+def test_equal_products_are_settled_by_the_weighted_sum_and_then_by_the_id() -> None:
+    d, even = np.zeros(2), np.ones(2)
+    assert nash_point(np.array([[2.0, 1.0], [2.0, 4.0]]), d, even, ALL[:2]) == 1
+    assert nash_point(np.array([[1.0, 4.0], [4.0, 1.0]]), d, even, ALL[:2]) == 0
+    shares = np.array([[5.0, 5.0, 10.0], [10.0, 6.0, 5.0]])
+    assert kalai_smorodinsky_point(shares, d, even, ALL[:3]) == 0
+    assert kalai_smorodinsky_point(shares, d, np.array([2.0, 1.0]), ALL[:3]) == 2
+
+
 def test_a_weight_moves_the_nash_point() -> None:
     assert nash_point(HAND, np.zeros(2), np.array([9.0, 1.0]), ALL[:4]) == 0
 

@@ -87,6 +87,16 @@ def test_a_narrow_search_looks_at_the_choice_too() -> None:
     assert split_regret(values[2], 0) == 0.0
 
 
+def test_a_plan_that_ends_the_episode_early_is_not_forgotten() -> None:
+    def roll(ahead: Ahead, joint: Joint) -> Ahead:
+        ends = joint[0].kind == "b"
+        return Ahead((), ahead.reward + (5.0 if ends else -1.0), ends)
+
+    options: list[Joint] = [(Action("a"),), (Action("b"),)]
+    values = plan_values(roll, Ahead((), np.zeros(1), False), options, 0, Effort(steps=3))
+    assert values[3][:, 0].tolist() == [4.0, 5.0]  # a then b, over; b, over
+
+
 def test_an_option_that_cannot_be_taken_is_never_the_best() -> None:
     start = Ahead(("b",), np.zeros(1), False)
     values = plan_values(puzzle, start, OPTIONS, 0, Effort(steps=1))

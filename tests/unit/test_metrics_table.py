@@ -5,18 +5,30 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from orchestrator.study.metrics.forms import columns, measure_table, seat_table, write_csv
+from orchestrator.episode import run_episode
+from orchestrator.study.metrics.concession import Bid, Fit
+from orchestrator.study.metrics.forms import (
+    columns,
+    measure_table,
+    row_document,
+    seat_table,
+    write_csv,
+)
 from orchestrator.study.metrics.spending import spending
 from orchestrator.study.metrics.summary import Summary
-from orchestrator.study.metrics.table import MEASURES, laid_of, row_of, rows
+from orchestrator.study.metrics.table import MEASURES, Concessions, laid_of, row_of, rows
+from orchestrator.study.recorded import recorded
 from orchestrator.trace.events import Event
 from orchestrator.trace.steps import StepRecord, episode
 from policies.records import Usage
+from tests.support.llm_rooms import llm_spec
+from tests.support.llm_stub import LLMStub
 from tests.support.traces import SEATS, commits
 
 
@@ -180,6 +192,14 @@ def test_the_summary_counts_moves_rounds_agreements_and_fallbacks() -> None:
     assert found["seats"]["one"]["concession"]["mean"] == pytest.approx(4 / 9, abs=1e-8)
 
 
+def test_exponents_are_averaged_as_ratios() -> None:
+    summary = Summary(("one",))
+    for beta in (0.5, 2.0):
+        curve = Concessions(("a",), (Bid(1, 1.0, 0.0),), Fit(beta, 0.0, 2))
+        summary.add(replace(row_of(record("b")), concessions={"one": curve}))
+    assert summary.document()["seats"]["one"]["beta"] == {"geometric_mean": 1.0, "n": 2}
+
+
 @pytest.mark.parametrize(
     "part",
     [
@@ -272,3 +292,23 @@ def test_the_summary_adds_up_what_seats_spent(tmp_path: Path) -> None:
     assert spent["per_decision"]["latency_ms"] == 12.5
     assert "spending" not in found["seats"]["two"]
     assert found["score_per_1000_tokens"] == 1.0
+
+
+def test_what_models_were_paid_is_told_per_seat_and_decision(tmp_path: Path) -> None:
+    with LLMStub() as stub:
+        spec = llm_spec(stub, out=str(tmp_path), usd_per_mtok="1/2")
+        run = recorded(run_episode(spec).run, tmp_path)
+    costs = {cost.step: cost for cost in spending(run.path.with_name("timings.jsonl"))}
+    assert list(costs) == [1, 2, 3]
+    summary = Summary(run.seats)
+    for row in rows(run.stream()):
+        summary.add(row)
+        # One call a seat and decision, 100 tokens in at $1 and 20 out at $2 per million.
+        for used in row_document(row, costs)["spending"].values():
+            assert (used["calls"], used["tokens_in"], used["tokens_out"]) == (1, 100, 20)
+            assert used["usd"] == pytest.approx(0.00014)
+            assert used["latency_ms"] > 0
+    summary.spend(costs.values())
+    assert summary.tokens == len(stub.calls) * 120 == 12 * 120
+    total = sum(part.cost.usd or 0.0 for part in summary.seats.values())
+    assert total == pytest.approx(12 * 0.00014)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from orchestrator.study.baselines import POLICIES, Row, measure, play, summary, table
+from orchestrator.study.baselines import POLICIES, Kept, Row, measure, play, summary, table
 from policies.guardrails import Bounds, Gate
 from policies.planners.errands import careless, errands, remedies, removals
 from policies.planners.greedy import greedy
@@ -330,10 +331,11 @@ def test_doing_nothing_never_wins_a_shipped_preset() -> None:
         assert row.total <= 0.3
 
 
-def test_the_table_names_every_policy_with_its_rates_over_raw_seeds() -> None:
+def test_the_table_names_every_policy_with_its_rates_over_raw_seeds(tmp_path: Path) -> None:
     scenario = clouds.variant("easy", horizon=14)
     told: list[str] = []
-    rows = measure(scenario, [1, 2], ["nop", "always terminate"], told.append)
+    kept = Kept(tmp_path / "rows.jsonl", scenario)
+    rows = measure(scenario, [1, 2], ["nop", "always terminate"], kept, told.append)
     figures = summary(scenario, rows)
     assert figures["digest"] == scenario.digest
     assert figures["seeds"] == [1, 2]
@@ -341,7 +343,22 @@ def test_the_table_names_every_policy_with_its_rates_over_raw_seeds() -> None:
     text = table({"cloud/easy": figures})
     assert "| nop | 2 | 0 %" in text
     assert "| always terminate | 2 |" in text
-    assert len(told) == 2
+    assert len(told) == 4
+
+
+def test_a_measurement_that_was_stopped_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    scenario, path = clouds.variant("easy", horizon=14), tmp_path / "made" / "rows.jsonl"
+    told: list[str] = []
+    first = measure(scenario, [1], ["nop"], Kept(path, scenario), told.append)
+    with path.open("a", encoding="utf-8") as lines:
+        lines.write('{"digest": "of another scenario", "policy": "nop", "seed": 7}\n{"dig')
+    path.write_text(path.read_text("utf-8") + "\n", encoding="utf-8")
+    again = measure(scenario, [1, 2], ["nop"], Kept(path, scenario), told.append)
+    assert told == [f"{scenario.name}: nop, seed 1", f"{scenario.name}: nop, seed 2"]
+    assert again[0] == first[0]
+    assert [row.seed for row in again] == [1, 2]
+    other = dataclasses.replace(scenario, horizon=15)
+    assert Kept(path, other).rows == {}
 
 
 def test_a_policy_has_won_where_a_certificate_would_have_been_given() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,16 @@ from orchestrator.study.replay import replay
 from orchestrator.trace.events import Chain, Event
 from orchestrator.trace.links import Link, scan
 from tests.support.llm_stub import LLMStub
+from tests.support.program import ROOT
 from world.errors import ConfigError, DigestMismatchError, SchemaVersionError, TraceError
 
 
 def ran(folder: Path, **fields: Any) -> Recorded:
     """A short episode with files, read back."""
-    base: dict[str, Any] = {"store": "inprocess", "driver": "loop", "out": str(folder), "steps": 6}
+    base: dict[str, Any] = {
+        "scenario": "cloudedge/hard", "store": "inprocess", "driver": "loop", "out": str(folder),
+        "steps": 6,
+    }  # fmt: skip
     result = run_episode(EpisodeSpec(**{**base, **fields}))
     return recorded(result.run, folder)
 
@@ -132,6 +137,22 @@ def test_faults_of_models_and_their_fallbacks_replay(tmp_path: Path) -> None:
     assert again.ok
 
 
+def test_another_process_is_not_started_again(tmp_path: Path) -> None:
+    persona = tmp_path / "far.toml"
+    agent = tmp_path / "agent.py"
+    agent.write_bytes((ROOT / "examples" / "remote_agent.py").read_bytes())
+    persona.write_text(
+        'schema = "persona/1"\nextends = "cost"\n[identity]\nid = "far"\n'
+        f'[backend]\nkind = "remote"\n[remote]\ncommand = ["{sys.executable}", "{agent}"]\n'
+    )
+    run = ran(tmp_path / "runs", personas={"cost": str(persona)}, steps=2)
+    assert not any(step.fallbacks for step in run.steps)
+    agent.unlink()
+    again = replay(run)
+    assert again.divergence is None
+    assert (again.ok, again.held) == (True, ("cost",))
+
+
 def test_a_prompt_that_is_no_longer_the_same_is_named(tmp_path: Path) -> None:
     with LLMStub() as stub:
         run = ran(tmp_path, model="stub", base_url=stub.url, steps=2, samples=2, lookahead_steps=2)
@@ -141,6 +162,26 @@ def test_a_prompt_that_is_no_longer_the_same_is_named(tmp_path: Path) -> None:
     assert found is not None
     assert (found.kind, found.step, found.seat) == ("prompt", 1, "resource")
     assert found.recorded == "0" * 64
+
+
+def test_where_the_answers_were_kept_the_line_of_a_prompt_that_differs_is_named(
+    tmp_path: Path,
+) -> None:
+    kept = tmp_path / "kept"
+    short: dict[str, Any] = {"steps": 1, "samples": 2, "lookahead_steps": 2}
+    with LLMStub() as stub:
+        run = ran(tmp_path / "runs", model="stub", base_url=stub.url, record=str(kept), **short)
+    for file in kept.glob("*.json"):
+        data = json.loads(file.read_text())
+        if any(entry["seat"] == "resource" for entry in data.get("answers", ())):
+            data["messages"]["user"] = "Once upon a time\n" + data["messages"]["user"]
+            file.write_text(json.dumps(data))
+    seq, data = data_of(run.path, "llm_call", 1)
+    rewritten(run.path, {seq: {**data, "prompt_sha": "0" * 64}})
+    found = replay(recorded(run.path)).divergence
+    assert found is not None
+    assert found.kind == "prompt"
+    assert 'line 1 of the user message was "Once upon a time"' in str(found.replayed)
 
 
 def test_a_value_that_does_not_come_out_is_named_with_both_values(tmp_path: Path) -> None:

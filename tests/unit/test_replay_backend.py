@@ -24,7 +24,8 @@ HAWK = ("cost.objectives.cost.weight=40",)
 def played(folder: Path, **spec: Any) -> EpisodeResult:
     """A short episode with files."""
     fields: dict[str, Any] = {
-        "store": "inprocess", "driver": "loop", "out": str(folder), "steps": 4, **spec,
+        "scenario": "cloudedge/hard", "store": "inprocess", "driver": "loop", "out": str(folder),
+        "steps": 4, **spec,
     }  # fmt: skip
     return run_episode(EpisodeSpec(**fields))
 

@@ -259,7 +259,7 @@ def test_the_janitor_marks_asks_and_removes_the_dearest_first_and_names_the_doll
     assert isinstance(inventory, CloudInventory)
     first = ask(world, [seen], "janitor")
     marked = [t for kind, t in kinds(first) if kind == "mark"]
-    assert {"vol-7b0d9039", "vol-89102013"} <= set(marked)
+    assert {"vol-7b0d9039", "snap-89102013"} <= set(marked)
     assert all("$/h" in proposal.rationale for proposal in first)
     for kind, target in kinds(first):
         row = inventory.row(target)

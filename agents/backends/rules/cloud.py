@@ -25,7 +25,8 @@ from agents.backends.rules.agenda import (
     nothing,
     together,
 )
-from agents.backends.rules.cloud_estate import Estate
+from agents.backends.rules.cloud_estate import Estate, dollars, percent
+from agents.backends.rules.cloud_moves import IDLE_LOAD, homeward, moves
 from agents.backends.rules.cloud_trouble import evidence, intruders, remedies, troubles
 from agents.backends.rules.cloud_waste import (
     UNMEASURED_WASTE,
@@ -42,7 +43,7 @@ from world.worlds.cloud.effects import TRANSITION_USD
 from world.worlds.cloud.energy import ECO_WATTS
 from world.worlds.cloud.rules import RESERVED_SHARE
 from world.worlds.cloud.settings import CARBON, COST, LATENCY
-from world.worlds.cloud.solve import COLD_SLOWDOWN, ECO_SLOWDOWN
+from world.worlds.cloud.solve import ECO_SLOWDOWN
 from world.worlds.cloud.tables import RESERVED_FACTOR
 
 BUSY_WANTED = 0.86
@@ -59,12 +60,8 @@ LEAST_CHANGE = 0.03
 """Smallest share of a pool that is worth ordering or draining."""
 LEAST_SAVING = 0.002
 """Smallest saving that is worth a change, as a share of the bill or of the carbon."""
-IDLE_LOAD = 0.005
-"""Busy vCPU, or share of a database's capacity, below which nobody calls it."""
 NEWER_SAVES = 0.05
 """Share of a pool's cost that newer machines save at least, once it is cut to its load."""
-CLEAN_FRACTION = 0.9
-"""Grid intensity over the present one up to which a region is worth a look."""
 BACKLOG_SHARE = 0.4
 """Share of its deadline from which batch work may wait no longer."""
 WAITS_SHARE = 0.8
@@ -76,10 +73,6 @@ SWEEP = 8
 
 
 # -- capacity ------------------------------------------------------------------------------------
-
-
-def _dollars(value: float) -> str:
-    return f"{value:+.3g} $/h"
 
 
 def _fraction(value: float) -> float:
@@ -115,14 +108,10 @@ def _faster(estate: Estate, row: int) -> Option | None:
     watts = count * (table.watts[best, 2] / table.speed[best] - table.watts[size, 2]) / 1000.0
     return Option(
         Action.of("resize", estate.name(row), new_size=table.names[best]),
-        f"{estate.name(row)} {count:.0f} x {table.names[size]} at {_percent(estate.busy(row))}: "
-        f"{table.names[best]} does {100 * gain:.0f} % more for {_dollars(extra)}, "
+        f"{estate.name(row)} {count:.0f} x {table.names[size]} at {percent(estate.busy(row))}: "
+        f"{table.names[best]} does {100 * gain:.0f} % more for {dollars(extra)}, "
         f"{watts:+.3g} kW at full load",
     )
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.0f} %" if value == value else "unknown load"
 
 
 def _grow(estate: Estate, row: int, wanted: float, why: str) -> list[Option]:
@@ -142,9 +131,9 @@ def _grow(estate: Estate, row: int, wanted: float, why: str) -> list[Option]:
         options.append(
             Option(
                 Action.of("scale_up", estate.name(row), fraction=fraction),
-                f"{why}, {_percent(estate.busy(row))} busy and demand x {growth:.2f} ahead: "
+                f"{why}, {percent(estate.busy(row))} busy and demand x {growth:.2f} ahead: "
                 f"+{100 * fraction:.0f} % ({count:.0f} x {estate.word('size', row)}, "
-                f"{_dollars(extra)})",
+                f"{dollars(extra)})",
             )
         )
     return options
@@ -177,7 +166,8 @@ def _capacity(estate: Estate) -> list[Option]:
             why = f"{estate.name(row)} backlog" if spec.batch else _latency(estate, service)
             if spec.batch and not _late(estate, service):
                 continue
-            options = _grow(estate, row, wanted, why)
+            options = _catch_up(estate, service, row) if spec.batch else []
+            options = options or _grow(estate, row, wanted, why)
             if options and (faster := _faster(estate, row)):
                 options.insert(0, faster)
             wishes.append((estate.busy(row) / wanted, options))
@@ -189,6 +179,32 @@ def _capacity(estate: Estate) -> list[Option]:
     wishes.sort(key=lambda wish: -wish[0])
     deepest = max((len(options) for _, options in wishes), default=0)
     return [o[depth] for depth in range(deepest) for _, o in wishes if depth < len(o)]
+
+
+def _catch_up(estate: Estate, service: int, row: int) -> list[Option]:
+    """Instances for batch work that is late, where it queues: how much waits is not in its load.
+
+    Machines that are not busy while work piles up wait for their database.
+    """
+    spec = estate.settings.services[service]
+    if estate.changing(service):
+        return []
+    if not estate.busy(row) > BUSY_BATCH:
+        row = estate.database(service)
+    name, unit = estate.name(row), float(estate.unit_usd[row])
+    options = []
+    for fraction in (0.1, 0.25):
+        count = max(np.floor(float(estate.cells["count"][row]) * fraction + 1e-9), 1.0)
+        options.append(
+            Option(
+                Action.of("scale_up", name, fraction=fraction),
+                f"{spec.name} {estate.backlog_hours(service):.2g} h behind, due in "
+                f"{estate.due_hours(service):.2g} of {spec.deadline_h:g} h: "
+                f"+{100 * fraction:.0f} % ({count:.0f} x {estate.word('size', row)}, "
+                f"{dollars(count * unit)})",
+            )
+        )
+    return options
 
 
 def _late(estate: Estate, service: int) -> bool:
@@ -252,7 +268,7 @@ def _resource(estate: Estate) -> tuple[Proposal, ...]:
     found = troubles(estate)
     cures = able(request, [*remedies(estate, found), *intruders(estate)])
     asks = able(request, evidence(estate, found))
-    wishes = able(request, [*_full_speed(estate), *_capacity(estate)])
+    wishes = able(request, [*_full_speed(estate), *homeward(estate), *_capacity(estate)])
     acts = [*cures, *asks]
     proposals: list[Proposal] = []
     if acts:
@@ -303,9 +319,9 @@ def _shrink(estate: Estate) -> list[Option]:
                 if not _pays(estate, saved, count):
                     continue
                 text = (
-                    f"{estate.name(row)} {_percent(estate.busy(row))} busy: {count:.0f} x "
+                    f"{estate.name(row)} {percent(estate.busy(row))} busy: {count:.0f} x "
                     f"{estate.word('size', row)} less keep it below {100 * level:.0f} %, "
-                    f"{_dollars(-saved)}"
+                    f"{dollars(-saved)}"
                 )
                 action = Action.of("scale_down", estate.name(row), fraction=share)
                 found.append((saved, Option(action, text)))
@@ -332,7 +348,7 @@ def _right_size(estate: Estate) -> list[Option]:
             f"{estate.name(row)} {estate.word('size', row)} at "
             f"{float(np.nan_to_num(cells['cpu_percent'][row])):.3g} % CPU: "
             f"{table.names[int(smaller[row])]} holds its busiest hour, "
-            f"{_dollars(-float(saved[row]))}",
+            f"{dollars(-float(saved[row]))}",
         )
         for row in best_rows(saved)
     ]
@@ -353,7 +369,7 @@ def _reservations(estate: Estate) -> list[Option]:
         saved *= float(estate.unit_usd[row])
         text = (
             f"{estate.name(row)} keeps its {count:.0f} x {estate.word('size', row)}: reserve a "
-            f"fifth from the next full hour, {_dollars(-saved)}"
+            f"fifth from the next full hour, {dollars(-saved)}"
         )
         action = Action.of("buy_reserved", estate.name(row), fraction=RESERVED_SHARE)
         found.append((saved, Option(action, text)))
@@ -386,7 +402,7 @@ def _manual(estate: Estate) -> list[Option]:
     return [
         Option(
             Action.of("set_autoscaler", spec.name, enabled=False),
-            f"{spec.name}: its autoscaler holds {_percent(estate.busy(estate.pools(at)[0]))} busy, "
+            f"{spec.name}: its autoscaler holds {percent(estate.busy(estate.pools(at)[0]))} busy, "
             f"the room plans for {100 * BUSY_WANTED:.0f} %",
         )
         for at, spec in enumerate(estate.settings.services)
@@ -429,46 +445,6 @@ def _cost(estate: Estate) -> tuple[Proposal, ...]:
 # -- carbon --------------------------------------------------------------------------------------
 
 
-def _moves(estate: Estate) -> list[Option]:
-    """Work to cleaner grids: what nobody waits for first, services with their data after it."""
-    facts = estate.request.observation.facts["regions"]
-    found: list[tuple[float, Option]] = []
-    for service, spec in enumerate(estate.settings.services):
-        rows = estate.pools(service)
-        if not rows or estate.changing(service):
-            continue
-        home = estate.word("region", rows[0])
-        # Caches are cold after a move; what users wait for must have room for that.
-        if not spec.batch and not estate.busy(rows[0]) * COLD_SLOWDOWN < 1.0:
-            continue
-        dirty = float(facts[home]["mean_grid_g_per_kwh"])
-        for region, fact in facts.items():
-            if region != home and fact["mean_grid_g_per_kwh"] <= CLEAN_FRACTION * dirty:
-                parts = (1.0, 0.5) if spec.batch else (1.0,)
-                found += [_move(estate, service, rows[0], region, part) for part in parts]
-    return [option for _, option in sorted(found, key=lambda pair: -pair[0])]
-
-
-def _move(estate: Estate, service: int, row: int, region: str, part: float) -> tuple[float, Option]:
-    """One move, with the carbon that argues for it; latency argues against moving users' work."""
-    facts, spec = estate.request.observation.facts["regions"], estate.settings.services[service]
-    home = estate.word("region", row)
-    here, there = facts[home], facts[region]
-    share = 1.0 - there["mean_grid_g_per_kwh"] / here["mean_grid_g_per_kwh"]
-    kg = float(estate.kg[row]) * share * part
-    dearer = there["price_multiplier"] / here["price_multiplier"] - 1.0
-    called = not estate.load(estate.database(service)) < IDLE_LOAD
-    data = "with its data" if called else "its idle database stays"
-    text = (
-        f"{spec.name} {home} ({here['mean_grid_g_per_kwh']:.0f} g/kWh) to {region} "
-        f"({there['mean_grid_g_per_kwh']:.0f} g/kWh): {100 * part:.0f} % of "
-        f"{float(estate.cells['count'][row]):.0f} instances, {data}, -{kg:.3g} kg CO2e/day, "
-        f"{_dollars(float(estate.usd[row]) * dearer * part)}"
-    )
-    action = Action.of("migrate_region", spec.name, region=region, fraction=part, with_data=called)
-    return kg * (1.0 if spec.batch else 0.5), Option(action, text)
-
-
 def _levels(estate: Estate) -> list[Option]:
     """Energy levels for what has headroom: batch work away from its deadline, cool services."""
     found: list[tuple[float, Option]] = []
@@ -484,7 +460,7 @@ def _levels(estate: Estate) -> list[Option]:
             continue
         kg = ECO_WATTS * sum(float(estate.kg[row]) for row in rows) / estate.watts_factor(service)
         text = (
-            f"{spec.name} {_percent(estate.busy(rows[0]))} busy: energy level {level + 1} takes "
+            f"{spec.name} {percent(estate.busy(rows[0]))} busy: energy level {level + 1} takes "
             f"{100 * (slower - 1):.0f} % longer, -{kg:.3g} kg CO2e/day"
         )
         action = Action.of("optimize_energy", spec.name, level=level + 1)
@@ -501,12 +477,12 @@ def _sustainability(estate: Estate) -> tuple[Proposal, ...]:
     calm = f"carbon at {now:.0f} kg CO2e/day"
     if not estate.over(CARBON):
         return nothing(f"{calm} holds its target")
-    moves, levels = able(request, _moves(estate)), able(request, _levels(estate))
+    cleaner, levels = able(request, moves(estate)), able(request, _levels(estate))
     least = np.where(estate.kg >= LEAST_SAVING * now, estate.kg, 0.0)
     waste = able(request, removals(estate, least, "kg CO2e/day"))
     newer = able(request, _newer(estate))
-    best = together(request, [*moves[:1], *waste[:2], *levels[:1], *newer])
-    streams = (moves, waste, levels, newer)
+    best = together(request, [*cleaner[:1], *waste[:2], *levels[:1], *newer])
+    streams = (cleaner, waste, levels, newer)
     merged = [o[d] for d in range(SHORTLIST) for o in streams if d < len(o)]
     first = [joint(best)] if len(best) > 1 else []
     return distinct([*first, *agenda(request, merged)]) or nothing(f"{calm}, no cleaner way known")

@@ -41,6 +41,16 @@ FIT_PERCENT = 85.0
 """Highest CPU or memory that a smaller machine may have in its busiest hour."""
 
 
+def dollars(value: float) -> str:
+    """A change of the bill in words."""
+    return f"{value:+.3g} $/h"
+
+
+def percent(value: float) -> str:
+    """A utilisation in words."""
+    return f"{100 * value:.0f} %" if value == value else "unknown load"
+
+
 @dataclass(frozen=True)
 class Estate:
     """A cloud as one seat sees it.
@@ -290,6 +300,12 @@ class Estate:
         for name in ("pending_1", "pending_2", "pending_3"):
             under_way = under_way + self.cells[name][rows]
         return moving or bool(under_way.any())
+
+    def farther_ms(self, region: str, here: str) -> float:
+        """Round trip that a move adds for users near the home region, ms."""
+        home = self.settings.params.home_region
+        trip = regions().rtt_ms[regions().names.index(home)]
+        return float(trip[regions().names.index(region)] - trip[regions().names.index(here)])
 
     def backlog_hours(self, service: int) -> float:
         """Batch work that waits, in hours of its mean arrivals."""

@@ -38,6 +38,8 @@ LOSS_STEPS = 3
 _TAKES = ("scale_down", "migrate_region", "crisis_response")
 OVERLOADED = 0.98
 """CPU, as a fraction, from which dropped requests explain errors."""
+IDLING = 0.88
+"""CPU, as a fraction, below which no queue explains a missed latency objective."""
 FULL_DISK = 0.9
 """Disk of a database, as a fraction, from which it is suspected to be full."""
 HOT_DATABASE = 0.85
@@ -176,6 +178,9 @@ def _trouble(estate: Estate, service: int) -> Trouble | None:
     calm = len(cpus) > 1 and cpus[-1] < min(float(np.median(cpus[:-1])) + 0.03, OVERLOADED)
     if calm and _over_usual(far) > FAR:
         shown["far"] = f"p95 {_over_usual(far):.1f} x usual at the usual CPU"
+    elif cpu < IDLING and not busy >= HOT_DATABASE and p95 > FAR * params.slo_p95_ms:
+        # It has lasted so long that it looks usual; no queue explains it.
+        shown["far"] = f"p95 {p95:.0f} ms at {100 * cpu:.0f} % CPU"
     facts = estate.services[name]
     alert = any(f": {name} misbehaves" in line for line in estate.request.observation.incidents)
     if alert or (facts["anomaly"] or 0.0) >= 0.5:
@@ -230,6 +235,9 @@ def _belief(estate: Estate, name: str, symptoms: frozenset[str]) -> Mapping[str,
     words = (*names.CAUSES, "healthy")
     if told:
         odds = odds * np.array([told.get(word, UNTOLD) for word in words])
+        if "far" in symptoms:
+            # Healthy itself and yet far away: what is slow lies between the user and the service.
+            odds[names.NETWORK] = max(odds[names.NETWORK], odds[names.HEALTHY])
     for symptom, causes in _SYMPTOM_OF.items():
         there = symptom in symptoms
         for cause in causes:
@@ -325,12 +333,13 @@ def _more(estate: Estate, row: int, why: str) -> list[Option]:
 def _away(estate: Estate, one: Trouble, why: str) -> list[Option]:
     facts = estate.request.observation.facts["regions"]
     here = {estate.word("region", row) for row in estate.pools(one.service)}
+    home = estate.settings.params.home_region
     return [
         Option(
             Action.of("migrate_region", one.name, region=region, fraction=1.0, with_data=True),
             f"{why}: move to {region}",
         )
-        for region in sorted(facts, key=lambda name: facts[name]["price_multiplier"])
+        for region in sorted(facts, key=lambda name: estate.farther_ms(name, home))
         if region not in here
     ][:1]
 

@@ -87,7 +87,7 @@ class Archetype:
 
 
 _LONG: Range = (IDLE_WINDOW_HOURS + 40, 5000)
-_VM = ("m5.xlarge", "m5.2xlarge", "c5.4xlarge", "r5.xlarge")
+_VM = ("m5.2xlarge", "r5.xlarge", "r5.2xlarge", "r5.4xlarge")
 _NEEDED_VM = ("m5.large", "m5.xlarge", "m5.2xlarge", "r5.xlarge")
 _BUSY_VM = ("m5.large", "m5.xlarge", "c5.2xlarge", "r5.xlarge")
 

@@ -7,6 +7,7 @@ charged whether the action works or not.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Literal
 
 from world.actions import ActionTemplate, ParamSpec
@@ -141,6 +142,13 @@ KINDS: Final[tuple[Kind, ...]] = (
     RESERVE, AUTOSCALE, DETECT, ANALYSE, EVALUATE, CRISIS, REQUEST_METRICS, FLAG,
     FREE_DISK,
 ) = range(len(KINDS))  # fmt: skip
+
+ERRANDS: Final = MappingProxyType({
+    "analyse": 0.05, "detect": 0.05, "evaluate": 0.05,
+    "request_metrics": 0.005, "flag_for_owner": 0.005, "mark": 0.002, "snapshot": 0.002,
+})  # fmt: skip
+"""Kinds that find out or prepare, of which a projection shows little or nothing, and what each is
+worth to who asks: a step of an outage is worth about 0.3, a question about waste breaks ties."""
 
 TEMPLATES: Final = tuple(kind.template for kind in KINDS)
 CODES: Final = {kind.name: code for code, kind in enumerate(KINDS)}

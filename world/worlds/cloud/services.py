@@ -55,13 +55,13 @@ class ServiceSpec:
 
 
 _ALL = (
-    ServiceSpec("web", tau_ms=18, db_calls=1, tau_db_ms=1.5, kilobytes=1, fleet=0.82, load=0.97,
+    ServiceSpec("web", tau_ms=18, db_calls=1, tau_db_ms=1.5, kilobytes=0.6, fleet=0.82, load=0.97,
                 cache_hit_fraction=0.4, calls=(("api", 0.6),)),
-    ServiceSpec("api", tau_ms=34, db_calls=2, tau_db_ms=2.5, kilobytes=1, fleet=1.0, load=1.0,
+    ServiceSpec("api", tau_ms=34, db_calls=2, tau_db_ms=2.5, kilobytes=0.6, fleet=1.0, load=1.0,
                 cache_hit_fraction=0.3, calls=(("auth", 0.3), ("profile", 0.2))),
-    ServiceSpec("search", tau_ms=26, cv2=1.5, db_calls=1, tau_db_ms=3, fleet=0.6, load=0.97,
-                cache_hit_fraction=0.2, size="c5.4xlarge"),
-    ServiceSpec("checkout", tau_ms=30, db_calls=3, tau_db_ms=2, kilobytes=1, fleet=0.3, load=0.96,
+    ServiceSpec("search", tau_ms=26, cv2=1.5, db_calls=1, tau_db_ms=3, kilobytes=0.6,
+                fleet=0.6, load=0.97, cache_hit_fraction=0.2, size="c5.4xlarge"),
+    ServiceSpec("checkout", tau_ms=30, db_calls=3, tau_db_ms=2, kilobytes=0.6, fleet=0.3, load=0.96,
                 calls=(("auth", 0.5),), resident=True),
     ServiceSpec("feed", tau_ms=22, db_calls=2, tau_db_ms=1.5, kilobytes=1, fleet=0.5, load=0.98,
                 cache_hit_fraction=0.5, calls=(("profile", 0.5),)),

@@ -26,6 +26,10 @@ WASTE = "waste_usd_per_hour"
 REPEAT = "repeat_fraction"
 WORST_P95 = "worst_p95_ms"
 WORST_ERRORS = "worst_error_fraction"
+UNIT_FRACTION = 0.25
+"""One unit of gap as a share of a target; chosen by play, see docs/room.md."""
+MARGIN_FRACTION = 0.05
+"""Margin below a target where the scenario names none."""
 METRICS = (LATENCY, COST, CARBON, ERRORS, WASTE, REPEAT, WORST_P95, WORST_ERRORS)
 
 MAX_ACTIONS = 3
@@ -224,6 +228,20 @@ class Settings:
         """The scenario's targets, and the objectives that every service has of its own."""
         own = {WORST_P95: self.params.slo_p95_ms, WORST_ERRORS: self.params.slo_error_fraction}
         return MappingProxyType({**own, **self.scenario.targets})
+
+    @cached_property
+    def tolerances(self) -> Mapping[str, tuple[float, float]]:
+        """Margin and one unit of gap per target, in its unit.
+
+        A unit is a quarter of the target, or the scenario's where that is larger. With a small
+        unit a concave utility guards the last dollars of a target that nearly holds, and never
+        pays for the move that brings a far-off one in.
+        """
+        found = {}
+        for name, target in self.targets.items():
+            margin, unit = self.scenario.tolerances.get(name, (MARGIN_FRACTION * target, 0.0))
+            found[name] = (margin, max(unit, UNIT_FRACTION * target))
+        return MappingProxyType(found)
 
     @cached_property
     def s(self) -> int:

@@ -236,6 +236,10 @@ def _facts(inventory: CloudInventory, state: State, row: int) -> dict[str, Any]:
         "one_off_usd": significant(float(public["w.one_off_usd"][0, 0])),
         "harms": int(public["w.harms"][0, 0]),
         "crisis": bool(_incidents(inventory)),
+        "tolerances": {
+            name: [significant(margin), significant(unit)]
+            for name, (margin, unit) in settings.tolerances.items()
+        },
     }
 
 

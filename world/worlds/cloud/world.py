@@ -75,7 +75,9 @@ class CloudWorld(World[State]):
 
     name = "cloud"
     title = "A mechanistic cloud: queues, prices, watts, waste and incidents"
-    limits = Limits(MAX_ACTIONS, has_nop=True, plan_depth=1, noise="counter")
+    limits = Limits(
+        MAX_ACTIONS, has_nop=True, plan_depth=1, noise="counter", lookahead_steps=10, samples=0
+    )
     metrics = (
         MetricSpec(LATENCY, "ms", "latency", "Latency (traffic-weighted p95)"),
         MetricSpec(COST, "$/h", "cost", "Cost"),
@@ -93,6 +95,7 @@ class CloudWorld(World[State]):
     )
     templates = menu.TEMPLATES
     playbook = staticmethod(finish_what_was_begun)
+    errands = menu.ERRANDS
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
