@@ -11,7 +11,6 @@ LATER_SETTINGS: tuple[str, ...] = ()
 """Settings (``warroom.toml`` keys, ``WARROOM_*`` variables) of options that come later."""
 
 LATER_COMMANDS = {
-    "probe": "tests of one persona's character",
     "serve": "the page and its server",
     "train": "learned personas",
 }

@@ -57,7 +57,8 @@ class ObjectiveSpec:
         margin: How far below the target this seat wants the metric, in its unit; None takes the
             scenario's tolerance, else 5 % of the target.
         scale: How large a gap counts as one unit, at least 1e-9; None takes the scenario's
-            tolerance, else 10 % of the target, else 1.
+            tolerance, which may name one for a metric without a target too, else 10 % of the
+            target, else 1.
         shape: Shape for this objective only; "" takes the utility's (``churn``: ``linear``).
         held: What a step is worth in which the metric lies below its target, whatever the gap
             says: 0 is nothing. Only where there is a target.
@@ -417,7 +418,7 @@ def _reference(
     target = _bound(objective, metric, targets)
     margin, scale = objective.margin, objective.scale
     if target is None:
-        tolerance = (0.0, 1.0)
+        tolerance = (0.0, tolerances.get(metric, (0.0, 1.0))[1])
         target = 0.0
     else:
         tolerance = tolerances.get(

@@ -46,6 +46,7 @@ def build() -> typer.Typer:
         lists,
         measuring,
         metrics,
+        probe,
         report,
         run,
         runs,
@@ -74,6 +75,7 @@ def build() -> typer.Typer:
     app.command("counterfactual")(whatif.counterfactual)
     app.command("metrics")(metrics.metrics)
     app.command("influence")(influence.influence)
+    app.command("probe")(probe.probe)
     app.command("report")(report.report)
     app.command("tournament")(sweep.tournament)
     app.command("stats")(stats.stats)

@@ -266,9 +266,10 @@ def _notes(found: Influence, data: dict[str, Any]) -> list[str]:
         )
         lines.append(f"Shapley: {how}, {absent}, each on the noise of its seed")
     else:
+        when = "never" if found.has_people else "only with --live"
         lines.append(
             f"coalitions were not played: {', '.join(map(plain, found.unasked))} cannot simply be"
-            " asked again (--live asks anew, at its price)"
+            f" asked again ({when})"
         )
     spread = f"± standard error over {n} seeds" if n > 1 else "n = 1 seed: no standard error"
     if n == 1 and found.played and not found.exact:

@@ -11,6 +11,7 @@ from orchestrator.study.seeds import ranges_of, split_counts
 from orchestrator.study.tournament import Grid, set_name
 from orchestrator.version import version
 from policies.protocols import protocol
+from world.errors import WarRoomError
 from world.model import Scenario
 from world.scenarios.loader import load_scenario
 from world.worlds.registry import make_world
@@ -50,6 +51,10 @@ def _shared_noise(scenario: Scenario) -> bool:
     A world with one sequential generator shifts its storm by every word that is drawn; only
     where an announced crisis has one legal answer do all rooms draw the same number of words.
     """
-    if make_world(scenario).limits.noise != "sequential":
+    try:
+        noise = make_world(scenario).limits.noise
+    except WarRoomError:
+        return True  # Nothing can be played in it: each of its cells will say so in its row.
+    if noise != "sequential":
         return True
     return scenario.world == "cloudedge" and scenario.params.get("crisis_response") == "announced"

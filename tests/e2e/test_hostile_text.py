@@ -289,6 +289,26 @@ def test_a_terminal_that_is_given_data_gets_no_character_that_acts(tmp_path: Pat
         assert "\\u202e" in screen  # it is there, spelled out
 
 
+@pytest.mark.parametrize("name", ["html", "closing quote", "right to left", "clear screen"])
+def test_a_report_holds_the_text_as_text(
+    name: str, at: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = PAYLOADS[name]
+    (at / "obedient.toml").write_text(persona_text(text, ORDERS), encoding="ascii")
+    scenario = write_scenario(at, text, horizon=2)
+    shown(capsys, "run", "--scenario", str(scenario), "--persona", "cost=obedient.toml",
+          "--samples", "1", "--lookahead-steps", "1", "--store", "inprocess",
+          "--driver", "loop", "--log", "quiet")  # fmt: skip
+    shown(capsys, "report", "last", "--html", "page.html")
+    page = (at / "page.html").read_text(encoding="utf-8")
+    assert acting(page.replace("\t", " ")) == ""
+    assert "<script>alert(1)" not in page
+    assert "<img" not in page
+    assert not re.search(r"<[^>]*\sonerror=", page)
+    if name == "html":
+        assert "&lt;script&gt;alert(1)" in page  # it is there, as text
+
+
 @payloads
 def test_a_persona_file_with_the_text_is_refused_in_one_line_or_shown_clean(
     text: str, at: Path, capsys: pytest.CaptureFixture[str]

@@ -60,6 +60,7 @@ def test_every_file_is_written_and_every_command_prints_what_the_page_says(tmp_p
                         PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}",
                         PYTHONPATH=paths,
                         OPENAI_API_KEY="none",
+                        WARROOM_DRIVER="loop",  # the same trace, without importing the graph
                     ),
                     stdin=subprocess.DEVNULL,
                     capture_output=True,

@@ -47,7 +47,9 @@ class Golden:
         return FOLDER / name
 
 
-SCENARIOS = ("cloudedge/hard", "finops/zombie_cleanup", "aiops/incident_response_automation")
+SCENARIOS = (
+    "cloudedge/hard", "finops/zombie_cleanup", "aiops/incident_response_automation", "cloud/medium",
+)  # fmt: skip
 """One of each world."""
 PROTOCOLS = ("weighted_score", "borda")
 GOLDENS = tuple(Golden(scenario, rule) for scenario in SCENARIOS for rule in PROTOCOLS)

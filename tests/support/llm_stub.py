@@ -110,7 +110,7 @@ class LLMStub:
     """The server; use it as a context manager.
 
     Args:
-        plan: Call → ``ok``, another of `ODDITIES`, or one of `FAULTS`.
+        plan: Call → ``ok``, another of `ODDITIES`, one of `FAULTS`, or ``text:`` and the answer.
         delay_s: How long each good answer takes.
         retry_after: Retry-After header of a 429.
         tokens: Usage told for each answer.
@@ -337,6 +337,8 @@ def _message(word: str, call: StubCall) -> tuple[dict[str, Any], str]:
 
 
 def _text(word: str, good: dict[str, Any]) -> str:
+    if word.startswith("text:"):
+        return word.removeprefix("text:")
     text = json.dumps(good)
     options = good.get("proposals", [])
     return {

@@ -51,7 +51,9 @@ def mean(name: str, episodes: Sequence[tuple[Any, Any]]) -> float:
     return sum(means[name] for _, means in episodes) / len(episodes)
 
 
-@pytest.mark.parametrize("scenario", WORLDS)
+@pytest.mark.parametrize(
+    "scenario", ["cloudedge/hard", pytest.param("cloud/medium", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("character", CHARACTERS)
 def test_a_character_changes_decisions_and_moves_its_own_metric(
     character: str, scenario: str
@@ -76,7 +78,7 @@ def test_every_role_has_a_hawk_and_a_dove_and_there_are_at_least_twelve_personas
 @pytest.mark.parametrize("name", persona_names())
 def test_a_shipped_file_is_ten_to_thirty_lines_and_says_in_words_what_to_expect(name: str) -> None:
     lines = (FOLDER / f"{name}.toml").read_text(encoding="utf-8").splitlines()
-    assert 10 <= len(lines) <= 40
+    assert 10 <= len(lines) <= 30
     assert lines[0] == 'schema = "persona/1"'
 
 

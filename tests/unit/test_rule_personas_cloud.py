@@ -259,18 +259,24 @@ def test_the_janitor_marks_asks_and_removes_the_dearest_first_and_names_the_doll
     assert isinstance(inventory, CloudInventory)
     first = ask(world, [seen], "janitor")
     marked = [t for kind, t in kinds(first) if kind == "mark"]
-    assert {"vol-7b0d9039", "snap-89102013"} <= set(marked)
+    estate = Estate.of(request_of(world, world.scenario, [seen], []))
+    assert estate is not None
+    idle = estate.zombies & ~np.isin(estate.cells["kind"], (names.COMPUTE, names.GPU, names.DB))
+    dearest = int(np.argmax(np.where(idle, estate.usd, 0.0)))
+    assert marked
+    assert max(float(estate.usd[inventory.index[name]]) for name in marked) == estate.usd[dearest]
+    target = estate.name(dearest)
     assert all("$/h" in proposal.rationale for proposal in first)
-    for kind, target in kinds(first):
-        row = inventory.row(target)
+    for kind, name in kinds(first):
+        row = inventory.row(name)
         if kind in {"mark", "terminate", "stop"}:
             assert row["essential"] == "no"
             assert isinstance(row["idle_hours"], float)
             assert row["idle_hours"] >= 336
         if kind == "flag_for_owner":
             assert row["essential"] == "unknown" or row["tag_status"] == "unknown"
-    state, _ = steps(world, state, (Action("mark", "vol-7b0d9039"),), DO_NOTHING)
-    assert ("terminate", "vol-7b0d9039") in kinds(ask(world, [world.observe(state)], "janitor"))
+    state, _ = steps(world, state, (Action("mark", target),), DO_NOTHING)
+    assert ("terminate", target) in kinds(ask(world, [world.observe(state)], "janitor"))
 
 
 def test_cost_right_sizes_and_says_nothing_more_once_the_bill_holds() -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from orchestrator.trace.events import event
 from orchestrator.trace.filters import Filters, step_range
-from orchestrator.trace.show import plain, rich_text, step_documents, story
+from orchestrator.trace.show import metric_spans, plain, rich_text, step_documents, story
 from orchestrator.trace.untrusted import cell, printable
 from tests.support.traces import HOSTILE, run_ended, run_started, step_events, write_trace
 from world.errors import ConfigError, DigestMismatchError, UnknownNameError
@@ -365,3 +365,9 @@ def test_printable_spells_out_what_acts_and_marks_what_it_cuts() -> None:
 def test_a_cell_never_starts_a_formula(start: str) -> None:
     assert cell(start + "1+1").startswith("'")
     assert cell("plain") == "plain"
+
+
+def test_a_metric_far_below_its_target_is_no_row_of_digits() -> None:
+    metrics = {"error_fraction": 1.4e-06, "latency_ms": 216.2, "waste_usd_per_hour": 1.4e-06}
+    groups = metric_spans(metrics, {"error_fraction": 0.01, "latency_ms": 150.0})
+    assert [group[1].text for group in groups] == ["~0 ✓", "216.2 ✗", "1.4e-06"]

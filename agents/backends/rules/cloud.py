@@ -191,19 +191,43 @@ def _catch_up(estate: Estate, service: int, row: int) -> list[Option]:
         return []
     if not estate.busy(row) > BUSY_BATCH:
         row = estate.database(service)
-    name, unit = estate.name(row), float(estate.unit_usd[row])
+    why = (
+        f"{spec.name} {estate.backlog_hours(service):.2g} h behind, due in "
+        f"{estate.due_hours(service):.2g} of {spec.deadline_h:g} h"
+    )
+    return _orders(estate, row, why)
+
+
+def _orders(estate: Estate, row: int, why: str) -> list[Option]:
+    """A tenth and a quarter more of a tier."""
     options = []
     for fraction in (0.1, 0.25):
         count = max(np.floor(float(estate.cells["count"][row]) * fraction + 1e-9), 1.0)
         options.append(
             Option(
-                Action.of("scale_up", name, fraction=fraction),
-                f"{spec.name} {estate.backlog_hours(service):.2g} h behind, due in "
-                f"{estate.due_hours(service):.2g} of {spec.deadline_h:g} h: "
-                f"+{100 * fraction:.0f} % ({count:.0f} x {estate.word('size', row)}, "
-                f"{dollars(count * unit)})",
+                Action.of("scale_up", estate.name(row), fraction=fraction),
+                f"{why}: +{100 * fraction:.0f} % ({count:.0f} x {estate.word('size', row)}, "
+                f"{dollars(count * float(estate.unit_usd[row]))})",
             )
         )
+    return options
+
+
+def _relief(estate: Estate) -> list[Option]:
+    """Capacity for services that miss their objective though no queue explains it.
+
+    Where the way is slow, less waiting makes up for it as long as money is left.
+    """
+    options: list[Option] = []
+    for service, spec in enumerate(estate.settings.services):
+        p95 = estate.services[spec.name]["p95_ms"]
+        rows = estate.pools(service)
+        slow = p95 is not None and p95 >= estate.settings.params.slo_p95_ms
+        if spec.batch or not rows or not slow or estate.changing(service):
+            continue
+        why = f"{_latency(estate, service)} at {percent(estate.busy(rows[0]))}"
+        options += _orders(estate, rows[0], why)
+        options += _orders(estate, estate.database(service), why)
     return options
 
 
@@ -258,8 +282,9 @@ def unrest(estate: Estate) -> list[Option]:
 
 
 def _held(estate: Estate) -> tuple[Proposal, ...]:
-    named = ", ".join(dict.fromkeys(one.name for one in troubles(estate)))
-    return nothing(f"{named} misbehaves: changes that can wait are held until its cause is treated")
+    found = list(dict.fromkeys(one.name for one in troubles(estate)))
+    verb = "misbehaves" if len(found) == 1 else "misbehave"
+    return nothing(f"{', '.join(found)} {verb}: changes that can wait are held until its cause is treated")
 
 
 def _resource(estate: Estate) -> tuple[Proposal, ...]:
@@ -268,7 +293,8 @@ def _resource(estate: Estate) -> tuple[Proposal, ...]:
     found = troubles(estate)
     cures = able(request, [*remedies(estate, found), *intruders(estate)])
     asks = able(request, evidence(estate, found))
-    wishes = able(request, [*_full_speed(estate), *homeward(estate), *_capacity(estate)])
+    wanted = [*_full_speed(estate), *homeward(estate), *_capacity(estate)]
+    wishes = able(request, wanted or _relief(estate))
     acts = [*cures, *asks]
     proposals: list[Proposal] = []
     if acts:
@@ -511,7 +537,8 @@ def _janitor(estate: Estate) -> tuple[Proposal, ...]:
     singles = [joint((option,)) for option in [*odd[:2], *gone[:3], *begin[:1]]]
     found = distinct([*joints, *singles, *quiet])
     waste = float(np.add.reduce(np.where(estate.waste, estate.usd, 0.0)))
-    return found or nothing(f"{waste:.3g} $/h of waste is left and none of it can be judged now")
+    left = f"{waste:.3g} $/h of waste is left and none of it can be judged now"
+    return found or nothing(left if waste > 0 else "no waste is known")
 
 
 RULES_BY_ROLE: Mapping[str, Callable[[Estate], tuple[Proposal, ...]]] = {

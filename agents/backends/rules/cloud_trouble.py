@@ -146,7 +146,7 @@ def _trouble(estate: Estate, service: int) -> Trouble | None:
     shown: dict[str, str] = {}
     rates = _history(estate, service, "rps")
     if _over_usual(rates) > JUMP:
-        shown["jump"] = f"demand {rates[-1]:.3g}/s, {_over_usual(rates):.2f} x usual"
+        shown["jump"] = f"demand {rates[-1]:,.0f}/s, {_over_usual(rates):.2f} x usual"
     memory = _history(estate, service, "memory_fraction")
     work = _work_per_request(estate, service)
     # Full memory slows every request by itself; only what it does not explain is a symptom.

@@ -36,6 +36,7 @@ Value = Literal["reward", "score"]
 VALUES: tuple[Value, ...] = ("reward", "score")
 
 MOST_EPISODES = 100_000
+MOST_SEEDS = 10_000
 
 GATE = "the approval gate"
 
@@ -121,6 +122,11 @@ class Influence:
     def played(self) -> bool:
         """Whether coalitions were played."""
         return bool(self.seen) and all(one.values is not None for one in self.seen)
+
+    @property
+    def has_people(self) -> bool:
+        """Whether a person sits in the room or at its gate."""
+        return bool(self.room.people) or GATE in self.unasked
 
     @property
     def exact(self) -> bool:
@@ -270,9 +276,13 @@ def influence_over_seeds(
         progress: Told how many episodes are done, and of how many.
 
     Raises:
-        ConfigError: A seat is no function and may not be asked anew.
+        ConfigError: A seat is no function and may not be asked anew; or there are too many seeds.
         WarRoomError: No seed can be looked at; the first one's reason.
     """
+    if len(seeds) > MOST_SEEDS:
+        raise ConfigError(
+            f"that is {len(seeds):,} seeds", f"the most is {MOST_SEEDS:,}", "Ask fewer"
+        )
     specs = {
         seed: changed(
             spec, seed=seed, driver="loop", store="inprocess", checkpointer="none", out="",

@@ -1,27 +1,23 @@
 """Plays episodes in which some seats are empty, on the same noise as the full room.
 
-An empty seat neither proposes nor votes, or (``ballot``) proposes but has no vote. A seat without
-which the room's rules cannot be set up (a commander, a voter of the boardroom) stays in place and
-is silent. In the empty room nothing is done, or, in a world that cannot stand still, one of the
-legal actions at random, all equally likely, from a noise stream of its own.
+An empty seat neither proposes nor votes, or (``ballot``) proposes but has no vote. In the empty
+room nothing is done, or, in a world that cannot stand still, one of the legal actions at random,
+all equally likely, from a noise stream of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from agents.persona_schema import PersonaSpec
-from agents.seat import Persona, make_persona
 from orchestrator.episode import begin, claim_run, drive_to_end
 from orchestrator.lease import lease
-from orchestrator.room import Room, build_room, seated_personas
+from orchestrator.room import Room, build_room
 from orchestrator.spec import EpisodeResult, EpisodeSpec, Spent
 from orchestrator.study.influence.pivotality import muted
 from orchestrator.study.influence.watching import Decisions, Watch
-from policies.protocols import protocol as find_protocol
-from policies.records import Context, Reply, Request
+from policies.records import Context
 from world.actions import NOP, Action
 from world.graders.registry import grade
 from world.graders.scorecard import GradedStep
@@ -29,9 +25,6 @@ from world.model import History, Observation, World, significant
 from world.noise import channel, uniforms53
 from world.store.base import StoreSettings
 from world.store.inprocess import InProcessStore
-
-if TYPE_CHECKING:
-    from agents.backends.llm.desk import ModelDesk
 
 Absent = Literal["full", "ballot"]
 ABSENT: tuple[Absent, ...] = ("full", "ballot")
@@ -76,67 +69,32 @@ class Player:
             UserError: The spec cannot work.
         """
         gone = tuple(seat for seat in dict.fromkeys(spec.absent) if seat not in self.outside)
-        full = spec.model_copy(update={"absent": self.outside})
+        room = build_room(spec.model_copy(update={"absent": self.outside}))
         if not gone:
-            return _played(build_room(full), (), self.watched, self.lies)
-        seats = tuple(seated_personas(full))
-        if set(seats) <= set(gone):
-            return empty_room(full)
-        silent = gone if self.absent == "ballot" else _needed(full, gone)
-        left_empty = [seat for seat in gone if seat not in silent]
-        played = full.model_copy(update={"absent": (*self.outside, *left_empty)})
-        hushed = () if self.absent == "ballot" else silent
-        return _played(build_room(played, voice=_hushing(hushed)), silent, False, False)
+            return _played(room, (), self.watched, self.lies)
+        if set(room.specs) <= set(gone):
+            return empty_room(room)
+        if self.absent == "ballot":
+            return _played(room, gone, False, False)
+        return _played(without_seats(room, gone), (), False, False)
 
 
-def _needed(spec: EpisodeSpec, gone: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of some seats that the room cannot be set up without."""
-    protocol = find_protocol(spec.protocol)
-    needs = {str(getattr(protocol, "needs", ""))}
-    if spec.no_deal == "commander":
-        needs.add("commander")
-    elif spec.no_deal != NOP:
-        needs.add(str(getattr(find_protocol(spec.no_deal), "needs", "")))
-    powers = {seat: persona.powers for seat, persona in seated_personas(spec).items()}
-    voters = getattr(protocol, "voters", ())
-    return tuple(
-        seat
-        for seat in gone
-        if seat in voters
-        or any(getattr(powers[seat], need) for need in needs if need in {"commander", "mediator"})
-    )
+def without_seats(room: Room, gone: Collection[str]) -> Room:
+    """The same room with some seats empty.
 
+    Unlike a room that is built without them, it may lack whom its rules want: a commander then
+    commands nothing, and a vote that is not cast is not counted.
 
-@dataclass(frozen=True)
-class Silent:
-    """Sits at a seat and says nothing.
-
-    Attributes:
-        spec: The seat's file.
-        seat: The seat.
+    Args:
+        room: The room.
+        gone: Seats that stay empty; one is left at least.
     """
-
-    spec: PersonaSpec
-    seat: str
-
-    @property
-    def blocking(self) -> bool:
-        """Nothing is waited for."""
-        return False
-
-    def answer(self, request: Request) -> Reply:
-        """Nothing."""
-        del request
-        return Reply()
-
-
-def _hushing(silent: tuple[str, ...]) -> Any:
-    """A room's `Voice` in which some seats say nothing."""
-
-    def voice(spec: PersonaSpec, seat: str, desk: ModelDesk | None) -> Persona:
-        return Silent(spec, seat) if seat in silent else make_persona(spec, seat, desk)
-
-    return voice
+    return replace(
+        room,
+        specs={seat: spec for seat, spec in room.specs.items() if seat not in gone},
+        personas={seat: persona for seat, persona in room.personas.items() if seat not in gone},
+        seats=tuple(rules for rules in room.seats if rules.seat not in gone),
+    )
 
 
 def _played(room: Room, silent: tuple[str, ...], watched: bool, lies: bool) -> EpisodeResult:
@@ -158,23 +116,22 @@ def _played(room: Room, silent: tuple[str, ...], watched: bool, lies: bool) -> E
     return WatchedResult(**dict(result), decisions=watch.found)
 
 
-def empty_room(spec: EpisodeSpec) -> EpisodeResult:
+def empty_room(room: Room) -> EpisodeResult:
     """An episode that nobody decides.
 
     What the world demands is done; else nothing; else, where that is no action, one of the legal
     ones, drawn from (seed, step) on the stream ``empty_room``.
 
     Args:
-        spec: The full room's.
+        room: The full room.
     """
-    room = build_room(spec, speaks=False)
-    world, scenario = room.world, room.scenario
-    state = world.reset(scenario, [spec.seed])
+    world, scenario, seed = room.world, room.scenario, room.spec.seed
+    state = world.reset(scenario, [seed])
     history, graded = History(scenario), []
     seen, stop = world.observe(state), ""
     while not stop:
         history.observations.append(seen)
-        joint = (_nobodys(world, seen, spec.seed),)
+        joint = (_nobodys(world, seen, seed),)
         state, outcomes, _ = world.step(state, joint)
         history.decisions.append(joint)
         seen = world.observe(state)

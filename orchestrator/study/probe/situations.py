@@ -18,7 +18,7 @@ from orchestrator.episode import begin, claim_run
 from orchestrator.lease import lease
 from orchestrator.loop import drive
 from orchestrator.phases import request
-from orchestrator.room import Room, build_room
+from orchestrator.room import Room, Voice, build_room
 from orchestrator.session import Session
 from orchestrator.spec import EpisodeSpec
 from policies.records import Ask, Context, Request
@@ -83,9 +83,7 @@ class Walk(NamedTuple):
     seats: int
 
 
-def walk(
-    spec: EpisodeSpec, seat: str, seeds: Sequence[int], count: int, every_steps: int
-) -> Walk:
+def walk(spec: EpisodeSpec, seat: str, seeds: Sequence[int], count: int, every_steps: int) -> Walk:
     """Collect the situations of a seat.
 
     Args:
@@ -143,7 +141,9 @@ def _walked(spec: EpisodeSpec, seat: str, seed: int) -> EpisodeSpec:
     )
 
 
-def _voice(seat: str):  # type: ignore[no-untyped-def]
+def _voice(seat: str) -> Voice:
+    """Rules at the probed seat, and wherever an answer would cost something or might vary."""
+
     def voice(spec: PersonaSpec, at: str, desk: object) -> Persona:
         del desk  # Nobody who would need it speaks here.
         if at != seat and spec.backend.kind in _SPEAKS_ITSELF:

@@ -59,7 +59,7 @@ def reworded(spec: PersonaSpec, most: int) -> tuple[PersonaSpec, ...]:
     texts = spec.prompt.paraphrases or (() if spec.prompt.user else shipped())
     used = spec.prompt.paraphrase
     places = [place for place in range(1, len(texts) + 1) if place != used]
-    listed = f"prompt.paraphrases={json.dumps(texts)}"
+    listed = f"prompt.paraphrases={json.dumps(texts, ensure_ascii=False)}"
     return tuple(
         apply_overrides(spec, [listed, f"prompt.paraphrase={place}"]) for place in places[:most]
     )

@@ -145,7 +145,7 @@ KINDS: Final[tuple[Kind, ...]] = (
 
 ERRANDS: Final = MappingProxyType({
     "analyse": 0.05, "detect": 0.05, "evaluate": 0.05,
-    "request_metrics": 0.005, "flag_for_owner": 0.005, "mark": 0.002, "snapshot": 0.002,
+    "request_metrics": 0.02, "flag_for_owner": 0.01, "mark": 0.002, "snapshot": 0.002,
 })  # fmt: skip
 """Kinds that find out or prepare, of which a projection shows little or nothing, and what each is
 worth to who asks: a step of an outage is worth about 0.3, a question about waste breaks ties."""

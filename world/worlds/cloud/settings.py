@@ -241,6 +241,8 @@ class Settings:
         for name, target in self.targets.items():
             margin, unit = self.scenario.tolerances.get(name, (MARGIN_FRACTION * target, 0.0))
             found[name] = (margin, max(unit, UNIT_FRACTION * target))
+        if COST in found:
+            found[WASTE] = (0.0, found[COST][1])  # a dollar of waste is a dollar
         return MappingProxyType(found)
 
     @cached_property
