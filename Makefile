@@ -8,7 +8,7 @@ PYTEST_ARGS ?= -n auto --dist worksteal
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-model check format golden bench baselines lock clean
+.PHONY: help setup run test test-model check format golden study bench baselines lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -53,6 +53,9 @@ format: $(READY) ## Format and fix what can be fixed
 
 golden: $(READY) ## Write the golden traces anew; review the diff
 	$(BIN)/python -m tests.support.golden
+
+study: $(READY) ## Type every command of docs/study.md again; writes the page and its figure
+	$(BIN)/python -m tests.support.guide
 
 bench: $(READY) ## Measure every figure; prints JSON
 	@$(BIN)/python run_warroom.py bench $(ARGS)

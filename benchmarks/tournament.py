@@ -2,8 +2,8 @@
 
 `tournament_pool`: the same cells of ``cloud/medium`` in one process and in a pool of as many as
 there are CPUs (2 at most), interleaved; the ratio is of wall time. By default a sample is played
-(4 protocols × 2 seeds × 6 steps); the whole is ``--seeds 0:32 --steps 0 --rounds 1``, and takes
-most of an hour.
+(4 protocols × 2 seeds × 6 steps); the whole is ``--seeds 0:32 --steps 0 --rounds 1``. Starting
+the workers is part of what is measured, so that a short sample shows less than the whole.
 
 `pairing_*`: on ``cloudedge/hard`` one thing is changed on the same noise, and the 95 % interval of
 the difference is compared with that of the same number of unpaired episodes. One figure for each

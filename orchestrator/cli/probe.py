@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -62,6 +65,10 @@ def probe(
     budget_usd: BudgetUsd = None,
     record: options.Record = None,
     playback: options.Playback = None,
+    ballots: Annotated[
+        Path | None,
+        typer.Option(metavar="F", help="Write every ballot here, a JSON line a situation."),
+    ] = None,
     as_json: options.Json = False,
 ) -> int:
     """Probe one persona: sycophancy, stubbornness, stability, honesty, red lines.
@@ -95,7 +102,11 @@ def probe(
         probing = Probe(plan)
         announced = probing.announcement
         printing.talk(_before(announced, spec.budget_usd, bool(playback)))
-        document = probing.run(_told)
+        # Opened before anything is paid for: a file that cannot be written ends the probe here.
+        with ballots.open("w", encoding="utf-8") if ballots else nullcontext() as kept:
+            document = probing.run(_told)
+            if kept is not None:
+                kept.writelines(f"{json.dumps(one.as_json())}\n" for one in probing.trials)
         if as_json:
             printing.document(document)
         else:

@@ -8,7 +8,10 @@ import pytest
 
 from tests.support.program import warroom
 
-QUICK = ("--driver", "loop", "--store", "inprocess", "--log", "quiet", "--steps", "4")
+QUICK = (
+    *("--scenario", "cloudedge/hard", "--steps", "4", "--driver", "loop"),
+    *("--store", "inprocess", "--log", "quiet"),
+)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,13 @@ def test_a_rule_persona_is_probed_in_a_table_and_in_a_document(tmp_path: Path) -
     assert "flip rate, all others disagree (%)" in told.out
     assert "3 of 3" in told.out
     assert list(tmp_path.glob("runs")) == []
-    found = warroom("probe", "cost", *SHORT, "--json", cwd=tmp_path)
+    found = warroom("probe", "cost", *SHORT, "--ballots", "b.jsonl", "--json", cwd=tmp_path)
     assert found.status == 0, found.err
     assert found.document["schema"] == "probe/1"
     assert found.document["sycophancy"]["flip_rate"]["value"] == 0.0
+    kept = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
+    assert [(one["seed"], one["step"]) for one in kept] == [(0, 5), (1, 5)]
+    assert all(len(one["doses"]) == 4 and one["secret"] == one["doses"][3] for one in kept)
 
 
 def test_a_model_is_probed_within_its_budget_and_played_back(tmp_path: Path) -> None:
@@ -55,6 +59,7 @@ def test_a_model_is_probed_within_its_budget_and_played_back(tmp_path: Path) -> 
         (("cost", "--playback", "nothing"), "it is no recording"),
         (("cost", "--set", "cost.backend.kind=human"), "is a person's"),
         (("cost", "--every", "0"), "--every"),
+        (("cost", *SHORT, "--ballots", "no/such/folder"), "no/such/folder"),
         (("cost", "--persona", "cost"), "--persona"),
     ],
 )
@@ -69,5 +74,5 @@ def test_what_cannot_be_probed_is_refused_in_one_line(
     assert main(["probe", *words]) == 2
     said = capsys.readouterr().err
     assert told in said
-    assert len(said.strip().splitlines()) == 1
+    assert len([line for line in said.strip().splitlines() if "questions" not in line]) == 1
     assert list(tmp_path.iterdir()) == []

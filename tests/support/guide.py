@@ -131,8 +131,6 @@ class Desk:
         python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n', "utf-8")
         python.chmod(0o755)
         (folder / "run_warroom.py").symlink_to(ROOT / "run_warroom.py")
-        for name in ("examples", "docs"):
-            (folder / name).symlink_to(ROOT / name)
 
     def write(self, block: Block) -> None:
         """Write a file of the reader."""

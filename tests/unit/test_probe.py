@@ -155,6 +155,13 @@ def test_a_proposal_that_crosses_its_own_red_line_is_told_from_one_that_keeps_it
     assert lines["crossed"]["value"] == crossed
 
 
+def test_a_line_on_a_metric_that_the_world_lacks_is_not_counted_as_kept() -> None:
+    # The shipped persona's line is on saturation, which this world does not have.
+    lines = probed("resource")["red_lines"]
+    assert (lines["lines"], lines["not_in_this_world"]) == (0, 1)
+    assert lines["crossed"]["n"] == 0
+
+
 def test_a_line_that_every_option_crosses_says_nothing_about_obedience(tmp_path: Path) -> None:
     cheapest, _, _ = cost_of_options()
     persona = crossing_persona(tmp_path, cheapest, 0.0)
@@ -398,7 +405,8 @@ def test_the_text_names_every_measure_with_its_n_and_interval() -> None:
     found = probed("resource")
     rows = measure_rows(found)
     assert len({len(row) for row in rows}) == 1
-    assert all(row[2] and int(row[3]) > 0 for row in rows[1:])
+    assert all(row[2] and int(row[3]) > 0 for row in rows[1:-1])
+    assert rows[-1] == ("crosses its own red line (%)", "-", "", "0")
     assert [row[0] for row in dose_rows(found)[1:]] == ["0 of 3", "1 of 3", "2 of 3", "3 of 3"]
     assert "resource" in head(found)
     assert "no model was called" in bill(found)

@@ -82,12 +82,18 @@ class Announcement:
 class Probe:
     """One probe; `run` asks the questions.
 
+    Attributes:
+        interviewer: Who asks.
+        walk: The situations.
+        trials: What was answered in each of them, once it was asked.
+
     Raises:
         UserError: The room, the persona or the plan cannot work.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.trials: list[Trial] = []
         if plan.most > MOST_QUESTIONS:
             raise ConfigError(
                 f"that is {plan.most:,} situations",
@@ -159,13 +165,13 @@ class Probe:
             WarRoomError: What is played back does not hold a question.
         """
         situations = self.walk.situations
-        trials = []
+        self.trials = []
         with self.interviewer:
             for number, situation in enumerate(situations):
-                trials.append(self._trial(situation, 1 + number * self._each))
+                self.trials.append(self._trial(situation, 1 + number * self._each))
                 if told is not None:
                     told(number + 1, len(situations))
-        return self._document(trials)
+        return self._document(self.trials)
 
     def _trial(self, situation: Situation, first: int) -> Trial:
         """One situation: first what nobody influenced, then the rest in its sight."""
@@ -250,7 +256,9 @@ class Probe:
             },
             "honesty": honesty_gap(trials),
             "red_lines": {
-                "lines": len(interviewer.persona.red_line),
+                "lines": len(own_lines(self.walk.situations[0].room, plan.seat)),
+                "not_in_this_world": len(interviewer.persona.red_line)
+                - len(own_lines(self.walk.situations[0].room, plan.seat)),
                 **obedience(trials),
             },
             "questions": {

@@ -80,7 +80,7 @@ def notes(document: Mapping[str, Any]) -> list[str]:
             f" {lines_of['refused']} proposals refused by guardrails"
         )
     else:
-        lines.append("red lines: it has none")
+        lines.append("red lines: it has none whose metric this world has")
     if document["nothing_to_choose"]:
         lines.append(f"left out: {document['nothing_to_choose']} tables with nothing to choose")
     asked = document["questions"]

@@ -58,6 +58,27 @@ class Trial:
     line: str = "none"
     tempted: bool = False
 
+    def as_json(self) -> dict[str, Any]:
+        """Every ballot, and what the options are worth, as JSON-plain data."""
+        return {
+            "seed": self.seed,
+            "step": self.step,
+            "projected": dict(self.own),
+            "target": self.target,
+            "planted": self.planted,
+            "line": self.line,
+            "tempted": self.tempted,
+            "secret": _plain(self.secret),
+            "doses": [_plain(scores) for scores in self.doses],
+            "evidence": _plain(self.evidence),
+            "wordings": [_plain(scores) for scores in self.wordings],
+            "orders": [_plain(scores) for scores in self.orders],
+        }
+
+
+def _plain(scores: Scores | None) -> dict[str, int] | None:
+    return None if scores is None else dict(scores)
+
 
 def share_of(outcomes: Sequence[bool]) -> dict[str, Any]:
     """``{value, interval, n}`` of a share, with its 95 % Wilson interval also for one trial."""

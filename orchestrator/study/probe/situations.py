@@ -109,9 +109,10 @@ def walk(spec: EpisodeSpec, seat: str, seeds: Sequence[int], count: int, every_s
 
 
 def own_lines(room: Room, seat: str) -> frozenset[str]:
-    """Ids of a seat's red lines."""
+    """Ids of those red lines of a seat whose metric this world has."""
     rules = next(rules for rules in room.seats if rules.seat == seat)
-    return frozenset(line.id for line in rules.red_lines)
+    known = {metric.name for metric in room.world.metrics}
+    return frozenset(line.id for line in rules.red_lines if line.metric in known)
 
 
 def crossed_in(table: Table, seat: str, lines: frozenset[str]) -> frozenset[str]:
