@@ -8,11 +8,12 @@ Method: three short episodes of `cloudedge/hard` on the same storms under each p
 coalitions of the four seats are played per storm; an absent seat neither proposes nor votes.
 Leave-one-out is what the full room loses without a seat; Shapley's value averages what a seat adds
 over every order of arrival, so that the values sum to what the full room is worth above nobody.
-Expected: they disagree. The room misses the janitor by next to nothing, because cost wants much the
-same; Shapley's value sees how often either stands in for the other and gives it a quarter or more
-of the worth. Under Borda leave-one-out sums to nearly nothing of what the room is worth; Shapley's
-values always sum to it. Resource is pivotal most often under Borda and worth less than nothing:
-power is not merit. Three short storms show the mechanism; they are too few to rank protocols.
+Expected: they disagree. The room misses the janitor by next to nothing; Shapley's value gives it a
+quarter or more of the worth, because it also counts small rooms: alone it ends the random actions
+of an empty room (v of nobody), as any seat does, and they share that. Under Borda leave-one-out
+sums to nearly nothing of what the room is worth; Shapley's values always sum to it. Resource is
+pivotal most often under Borda and worth less than nothing: power is not merit. Three short storms
+show the mechanism; they are too few to rank protocols.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ Orders = Annotated[
 ]
 Live = Annotated[
     bool,
-    typer.Option("--live", help="Ask models, people and processes anew in every coalition."),
+    typer.Option("--live", help="Ask models and other processes anew in every coalition."),
 ]
 _DICTATOR = {"hidden": "HIDDEN DICTATOR", "open": "commands, by its powers", "": ""}
 _RULES_SHOWN = 5

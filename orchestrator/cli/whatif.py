@@ -194,7 +194,8 @@ def _tell_fork(found: Counterfactual, full: bool) -> None:
     _tell_metrics(found)
     printing.say()
     printing.talk(f"trace:  {plain(found.child.path)}")
-    printing.talk(f"next:   {PROGRAM} trace diff {plain(found.parent.path)} {found.child.run}")
+    paths = f"{plain(found.parent.path)} {plain(found.child.path)}"
+    printing.talk(f"next:   {PROGRAM} trace diff {paths}")
 
 
 def _noise(found: Counterfactual) -> str:

@@ -191,10 +191,6 @@ def _with_targets(
     yield from parts
 
 
-_NOTHING = 0.001
-"""Share of a target below which a metric is shown as nearly nothing."""
-
-
 def number(value: float) -> str:
     """A number for people: as many digits as matter.
 
@@ -223,10 +219,8 @@ def metric_spans(metrics: Mapping[str, Any], targets: Mapping[str, Any]) -> list
         elif not isinstance(bound, int | float):
             shown = Span(number(value))
         else:
-            inside = value < bound
-            # A millionth of what is allowed is nothing to read about.
-            text = "~0" if 0 < value < _NOTHING * bound else number(value)
-            shown = Span(f"{text} {'✓' if inside else '✗'}", "good" if inside else "bad")
+            text = "~0" if 0 < value < 0.001 * bound else number(value)  # nothing to read about
+            shown = Span(f"{text} ✓", "good") if value < bound else Span(f"{text} ✗", "bad")
         groups.append((Span(f"{printable(name, 40)} ", "dim"), shown))
     return groups
 

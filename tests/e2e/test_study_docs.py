@@ -74,3 +74,15 @@ def test_every_figure_and_page_that_it_points_to_is_there() -> None:
 
 def test_nothing_is_left_to_fill_in() -> None:
     assert "@@" not in text()
+
+
+def test_what_a_counterfactual_offers_to_type_next_can_be_typed(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    program = "python run_warroom.py"
+    desk.type(f"{program} run --scenario cloudedge/hard --steps 2 --store inprocess --out one")
+    told = desk.type(
+        f"{program} counterfactual one/* --drop cost --store inprocess --out two"
+    ).lines
+    command = told[-1].removeprefix("next:").strip()
+    assert command.startswith(f"{program} trace diff one/")
+    assert any(line.startswith("first  step 1") for line in desk.type(f"{command} || true").lines)

@@ -239,14 +239,33 @@ def test_a_snapshot_of_another_world_is_refused():
         ({"services": ["web", "web"]}, "named twice"),
         ({"rows": 12}, "too few"),
         ({"drawn_regions": 4}, "cannot be drawn"),
-        ({"noise_fraction": 2.0}, "noise_fraction"),
-        ({"nonsense": 1}, "nonsense"),
+        ({"noise_fraction": 2.0}, "noise_fraction is 2.0"),
+        ({"nonsense": 1}, "no field params.nonsense"),
+        ({"start": {"latency_ms": 9.0}}, "start.latency_ms is 9.0"),
+        ({"regions": ["us-west-1", "us-west-1"]}, "'us-west-1' again"),
+        ({"regions": ["us-east-1"]}, "'us-east-1' again"),
         ({"demand_trace": [{"hour": 0, "service": "mars", "rps": 1.0}]}, "demand trace"),
     ],
 )
 def test_a_scenario_that_contradicts_itself_is_refused_with_the_field(params, why):
     with pytest.raises(ScenarioError, match=why):
         clouds.opened(clouds.variant("medium", **params), 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "why"),
+    [
+        ("targets", {"latency_ms": -5.0}, "targets.latency_ms is -5"),
+        ("targets", {"error_fraction": 0.0}, "targets.error_fraction is 0"),
+        ("targets", {"errors": 0.01}, "targets name 'errors'.*error_fraction"),
+        ("tolerances", {"latency": (5.0, 20.0)}, "tolerances name 'latency'.*latency_ms"),
+    ],
+)
+def test_a_target_that_nothing_measures_or_that_cannot_hold_is_refused(field, values, why):
+    good = clouds.scenario("easy")
+    bad = dataclasses.replace(good, **{field: {**getattr(good, field), **values}})
+    with pytest.raises(ScenarioError, match=why):
+        clouds.opened(bad, 1)
 
 
 @pytest.mark.parametrize("seeds", [[], [-1], [2**63]])

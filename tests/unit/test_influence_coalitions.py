@@ -272,6 +272,22 @@ def test_models_are_not_called_unless_asked_for(tmp_path: Path) -> None:
     assert data["pivotality"]["resource"]["value"] is not None
 
 
+def test_models_are_asked_anew_in_every_coalition_that_they_sit_in_where_that_is_wanted() -> None:
+    with LLMStub() as stub:
+        played = llm_spec(stub, steps=2, model="", **ONE_MODEL)
+        found = influence_over_seeds(played, [1], Question(live=True, lies=False))
+        assert found.played
+        # One proposal a step in each of the eight coalitions with the seat.
+        assert len(stub.calls) == 2 * 8
+
+
+def test_people_are_never_asked_again() -> None:
+    with pytest.raises(ConfigError, match="the approval gate cannot simply be asked again"):
+        influence_over_seeds(spec(approve="all"), [1], Question(live=True))
+    with pytest.raises(ConfigError, match="cost cannot simply be asked again"):
+        influence_over_seeds(spec(human=("cost",)), [1], Question(live=True))
+
+
 def test_what_is_counted_over_a_debate_of_models_comes_from_rules_and_says_so(
     tmp_path: Path,
 ) -> None:

@@ -284,7 +284,9 @@ def unrest(estate: Estate) -> list[Option]:
 def _held(estate: Estate) -> tuple[Proposal, ...]:
     found = list(dict.fromkeys(one.name for one in troubles(estate)))
     verb = "misbehaves" if len(found) == 1 else "misbehave"
-    return nothing(f"{', '.join(found)} {verb}: changes that can wait are held until its cause is treated")
+    return nothing(
+        f"{', '.join(found)} {verb}: changes that can wait are held until its cause is treated"
+    )
 
 
 def _resource(estate: Estate) -> tuple[Proposal, ...]:

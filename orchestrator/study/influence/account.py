@@ -422,7 +422,7 @@ def _check_same(run: Recorded, first: Recorded | None) -> None:
     for part in parts:
         if run.header.data.get(part) != first.header.data.get(part):
             raise ConfigError(
-                f"run {run.run} has another {part} than run {first.run}",
+                f"run {run.run} differs from run {first.run} in its {part}",
                 "means over episodes are taken of one room only",
                 f"Look at it on its own: run_warroom.py influence {run.run}",
             )

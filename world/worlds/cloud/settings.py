@@ -31,6 +31,8 @@ UNIT_FRACTION = 0.25
 MARGIN_FRACTION = 0.05
 """Margin below a target where the scenario names none."""
 METRICS = (LATENCY, COST, CARBON, ERRORS, WASTE, REPEAT, WORST_P95, WORST_ERRORS)
+_MOST_SHOWN = 80
+"""Most characters of a wrong value that an error repeats."""
 
 MAX_ACTIONS = 3
 """Most actions applied together in one step."""
@@ -180,9 +182,7 @@ class Settings:
             # As JSON, strict still takes a list for a tuple, and no text for a number.
             params = Params.model_validate_json(json.dumps(dict(scenario.params)), strict=True)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise _fault(scenario, f"params.{where}: {first['msg']}", "", "Correct it") from error
+            raise _misfit(scenario, error) from error
         unknown = [name for name in params.services if name not in CATALOGUE]
         if unknown:
             raise _fault(
@@ -199,17 +199,23 @@ class Settings:
         fixed = (params.home_region, *params.regions)
         for name in (*fixed, *params.region_pool):
             region_code(name)
+        twice = [name for at, name in enumerate(fixed) if name in fixed[:at]]
+        if twice:
+            raise _fault(
+                scenario,
+                f"params.regions names {twice[0]!r} again",
+                "home_region and regions are regions apart",
+                "Name each region once",
+            )
         pool = [name for name in params.region_pool if name not in fixed]
-        if len(set(pool)) < params.drawn_regions or len(set(fixed)) != len(fixed):
+        if len(set(pool)) < params.drawn_regions:
             raise _fault(
                 scenario,
                 f"{params.drawn_regions} regions cannot be drawn from {sorted(set(pool))}",
                 "every region slot is another region",
                 "Correct params.regions, drawn_regions and region_pool",
             )
-        for metric in (LATENCY, COST, CARBON):
-            if metric not in scenario.targets:
-                raise _fault(scenario, f"there is no target for {metric}", "", "Add it")
+        _check_targets(scenario)
         _check_trace(scenario, params)
         _check_grid(scenario, params)
         regions = len(fixed) + params.drawn_regions
@@ -378,6 +384,49 @@ class Settings:
             table[hour] = np.where(np.isnan(table[hour]), table[hour - 1], table[hour])
         known: NDArray[np.float64] = np.nan_to_num(table)
         return known
+
+
+def _misfit(scenario: Scenario, error: ValidationError) -> ScenarioError:
+    """The first field of ``[params]`` that does not fit, with what it holds."""
+    first = error.errors(include_url=False)[0]
+    where = f"params.{'.'.join(str(part) for part in first['loc'])}"
+    if first["type"] == "missing":
+        return _fault(scenario, f"{where} is missing", "every cloud scenario has one", "Add it")
+    if first["type"] == "extra_forbidden":
+        among = Start.model_fields if len(first["loc"]) > 1 else Params.model_fields
+        return _fault(
+            scenario,
+            f"there is no field {where}",
+            "what is not read would be ignored in silence",
+            f"Fields: {', '.join(among)}",
+        )
+    held = repr(first["input"])
+    shown = held if len(held) <= _MOST_SHOWN else f"{held[:_MOST_SHOWN]}…"
+    return _fault(scenario, f"{where} is {shown}", first["msg"], "Correct it")
+
+
+def _check_targets(scenario: Scenario) -> None:
+    """Every objective has a target that can hold, and nothing else is named."""
+    for metric in (LATENCY, COST, CARBON):
+        if metric not in scenario.targets:
+            raise _fault(scenario, f"there is no target for {metric}", "", "Add it")
+    for field in ("targets", "tolerances"):
+        for metric in getattr(scenario, field):
+            if metric not in METRICS:
+                raise _fault(
+                    scenario,
+                    f"{field} name {metric!r}",
+                    "this world has no such metric",
+                    f"Metrics: {', '.join(METRICS)}",
+                )
+    for metric, bound in scenario.targets.items():
+        if bound <= 0:
+            raise _fault(
+                scenario,
+                f"targets.{metric} is {bound:g}",
+                "in target is below it, and nothing measured is below 0",
+                "Write a number above 0",
+            )
 
 
 def _check_trace(scenario: Scenario, params: Params) -> None:
