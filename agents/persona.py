@@ -263,8 +263,12 @@ def _fault(item: Mapping[str, Any], chain: Sequence[Source]) -> tuple[int, str]:
 def _warnings(spec: PersonaSpec, chain: Sequence[Source]) -> list[str]:
     from agents.persona_lint import warnings_of  # it asks every world for its metrics
 
+    found_out = warnings_of(spec, seat_rules(spec, spec.identity.role))
+    if spec.id in persona_names() and load_persona(spec.id).digest != spec.digest:
+        text = f"{spec.id!r} is a shipped persona and says something else; runs would name both so"
+        found_out.append((("identity", "id"), text))
     notes = []
-    for where, text in warnings_of(spec, seat_rules(spec, spec.identity.role)):
+    for where, text in found_out:
         places = [(source.line_of(where), source) for source in chain]
         (line, found), source = max(places, key=lambda place: place[0][1])
         path = source.path if found else chain[0].path

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
 
 from agents.persona_fields import did_you_mean
 from agents.persona_file import KeyPath
@@ -52,6 +53,8 @@ def _speech(spec: PersonaSpec) -> Iterator[Warned]:
     for kind, table in (("remote", spec.remote), ("replay", spec.replay)):
         if table is not None and spec.backend.kind != kind:
             yield (kind,), f'only backend.kind = "{kind}" reads [{kind}]'
+    if spec.remote is not None and "@" in urlsplit(spec.remote.url).netloc:
+        yield ("remote", "url"), "it holds a user or password, and no run takes it: name token_env"
     if spec.backend.kind == "rules" and (spec.backend.timeout_s or RULES_SECONDS) < RULES_SECONDS:
         yield (
             ("backend", "timeout_s"),

@@ -505,7 +505,8 @@ class PersonaSpec(_Table):
         if self.backend.kind == "remote":
             remote = self.remote or RemoteTable()
             if bool(remote.url) == bool(remote.command):
-                raise ValueError("backend.kind = 'remote' needs [remote] with url or command")
+                which = "one of url and command, not both" if remote.url else "url or command"
+                raise ValueError(f"backend.kind = 'remote' needs [remote] with {which}")
         if self.backend.kind in {"learned", "replay"} and not self.backend.ref:
             what = "a policy file" if self.backend.kind == "learned" else "a run or trace file"
             raise ValueError(f"backend.kind = {self.backend.kind!r} needs ref, {what}")

@@ -85,7 +85,8 @@ def resume_episode(
 
     Raises:
         UnknownNameError: There is no such run.
-        ConfigError: Its scenario, a persona or the protocol has changed since.
+        ConfigError: Its scenario, a persona or the protocol has changed since; or it has ended and
+            answers are given.
         LeaseLostError: Another process is driving it.
         DigestMismatchError: File or store do not hold what replaying the decisions gives.
     """
@@ -100,6 +101,12 @@ def resume_episode(
     room = build_room(spec, speaks=not ended)
     _check_unchanged(room, record)
     if ended:
+        if answers:
+            raise ConfigError(
+                f"--answer {next(iter(answers))}=…: this run waits for no answer",
+                "it has ended",
+                "Resume it without --answer to see what it came to",
+            )
         return _finished(room, folder)
     settings = settings or StoreSettings()
     opened = open_store(room.spec.store, settings)

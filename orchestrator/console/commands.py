@@ -10,7 +10,9 @@ from orchestrator.version import PROGRAM
 
 _DEFAULT_OUT = "runs"
 _CLEAN = "runs clean"
-_WRITTEN = re.compile(r"(?:\bpython )?(?<![\w/.-])run_warroom\.py(?=\s|$)")
+_WRITTEN = re.compile(
+    rf"{re.escape(PROGRAM)}(?=\s|$)|(?:\bpython )?(?<![\w/.-])run_warroom\.py(?=\s|$)"
+)
 _VARIABLES = ("WARROOM_STORE", "WARROOM_REDIS_URL")
 
 
@@ -54,7 +56,10 @@ def naming_store(hint: str, store: str) -> str:
 
 
 def typeable(text: str) -> str:
-    """A hint of ours with its commands in the words that start this program here."""
+    """A hint of ours with its commands in the words that start this program here.
+
+    Words that start it here already stay as they are.
+    """
     return _WRITTEN.sub(lambda match: PROGRAM, text)
 
 

@@ -104,6 +104,6 @@ def _beside(baselines: Mapping[str, Any], digits: int) -> str:
         return ""
     texts = [
         f"{plain(name, 40).replace('_', ' ')} {decimals(value, digits)}"
-        for name, value in baselines.items()
+        for name, value in sorted(baselines.items(), key=lambda each: (each[1], each[0]))
     ]
     return f"   ({' · '.join(texts)})"

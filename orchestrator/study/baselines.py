@@ -3,7 +3,8 @@
 Every policy plays the same raw seeds, none picked. A selfish policy plans well for one objective;
 round-robin lets the selfish ones take turns; the constant ones repeat one kind of action. That
 none of them wins shows that the conflict is real; that the certificates do shows that it is not
-hopeless; the blind planner, which sees no more than a room, is the room's yardstick.
+hopeless; the blind planner, which sees no more than a room, is the room's yardstick; the default
+room itself stands beside it.
 
 Every episode is kept in a file of JSON lines as soon as it is played, so that a measurement that
 is stopped goes on where it stopped, and the table always shows all that was measured. Rows are
@@ -18,17 +19,21 @@ import argparse
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from orchestrator.room import Room, build_room
+from orchestrator.spec import EpisodeSpec
 from orchestrator.study.certify import certify, cloud_world, demand_slope, prove, stratum_of
 from orchestrator.study.intervals import estimate
 from policies.guardrails import Bounds, Gate
 from policies.planners.greedy import greedy
 from policies.planners.lookahead import Sight, lookahead
+from policies.records import Ask, Decision, Reply, Request
+from policies.table import lay_table
 from world.actions import NOP
 from world.graders.registry import grade
 from world.graders.scorecard import GradedStep
@@ -134,6 +139,29 @@ def blind(world: CloudWorld, history: History, key: Key) -> Joint:
     return lookahead(world, history, key)
 
 
+def default_room(world: CloudWorld, history: History, key: Key) -> Joint:
+    """The default room: four rule personas and the default protocol, as in `make run`."""
+    room = _room(world.scenario.name)
+    proposals = {}
+    for seat, persona in room.personas.items():
+        request = Request(Ask(seat, "propose"), key.step, history.now, history, world)
+        reply = persona.answer(request)
+        proposals[seat] = reply.proposals if isinstance(reply, Reply) else ()
+    laid = lay_table(world, history, key.seed, room.seats, proposals, room.rules)
+    deliberation = room.protocol.decide(laid.context)
+    try:
+        next(deliberation)
+    except StopIteration as done:
+        decision: Decision = done.value
+        return decision.chosen.now
+    raise RuntimeError("the default protocol asks its seats; a baseline cannot answer for them")
+
+
+@cache
+def _room(scenario: str) -> Room:
+    return build_room(EpisodeSpec(scenario=scenario, driver="loop", store="inprocess", out=""))
+
+
 POLICIES: Mapping[str, Policy] = {
     "nop": nop,
     "random": at_random,
@@ -141,6 +169,7 @@ POLICIES: Mapping[str, Policy] = {
     **{f"selfish {objective}": partial(selfish, objective) for objective in OBJECTIVES},
     "round_robin": round_robin,
     "lookahead": blind,
+    "room": default_room,
 }
 """Name → policy."""
 

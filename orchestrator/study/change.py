@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Literal
 
@@ -158,6 +158,13 @@ def parse_swap(text: str, step: int) -> Change:
     return Change("swap", step, seat, persona)
 
 
-def origin_of(run: Recorded, change: Change) -> Mapping[str, Any]:
-    """What the header of a new run says about where it comes from: nothing of names or paths."""
-    return {"parent_sha": run.sha, "from_step": change.step, "change": change.as_json()}
+def origin_of(run: Recorded, change: Change, persona: str = "") -> Mapping[str, Any]:
+    """What the header of a new run says about where it comes from: nothing of run ids or paths.
+
+    Args:
+        run: The parent.
+        change: What is changed.
+        persona: Id of the persona that a swap seats; its file may lie anywhere.
+    """
+    told = replace(change, value=persona) if persona else change
+    return {"parent_sha": run.sha, "from_step": change.step, "change": told.as_json()}

@@ -163,7 +163,8 @@ def _room(run: Recorded, change: Change, out: str, store: str | None) -> Room:
             "Name it, or another store: --store URL, --store inprocess",
         )
     room = build_room(spec.model_copy(update={"store": chosen, "out": out}))
-    return replace(room, origin=origin_of(run, change))
+    persona = room.specs[change.seat].id if change.kind == "swap" else ""
+    return replace(room, origin=origin_of(run, change, persona))
 
 
 def _forked(

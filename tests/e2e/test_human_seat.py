@@ -195,6 +195,9 @@ def test_two_people_are_asked_by_interrupt_together_and_bots_only_once(tmp_path:
     assert (second["steps"], len(second["questions"])) == (1, 2)
     over = resume("resource=pass", "cost=scale_up -- because")
     assert (over["steps"], over["stop_reason"], over["questions"]) == (2, "horizon", [])
+    stray = warroom("run", "--resume", "last", "--answer", "cost=1", cwd=tmp_path, PYTHONPATH=path)
+    assert stray.status == 2
+    assert "waits for no answer (it has ended)" in stray.err
     assert (tmp_path / "asked.txt").read_text().split() == ["0", "1"]
     said = [
         (e["step"], e["agent"], e["data"]["proposals"]) for e in events(tmp_path, "human_input")

@@ -366,6 +366,21 @@ def test_a_hint_is_typed_as_the_program_was_started(written: str) -> None:
     assert typeable("see /opt/run_warroom.py2") == "see /opt/run_warroom.py2"
 
 
+@pytest.mark.parametrize(
+    "program", [".venv/bin/python run_warroom.py", "python3 run_warroom.py", "python run_warroom.py"]
+)
+def test_a_hint_in_the_words_of_this_program_stays_as_it_is(program: str) -> None:
+    code = (
+        "import sys; from orchestrator import version; version.PROGRAM = sys.argv[1]\n"
+        "from orchestrator.console.commands import typeable\n"
+        "print(typeable(f'Help: {sys.argv[1]} replay --help'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == f"Help: {program} replay --help\n"
+
+
 def test_many_violations_are_counted_not_listed() -> None:
     harm = tuple(f"terminated essential db-{n}\x1b[2J" for n in range(9))
     lines = summary(watched.result(violations=harm), {}, "runs")

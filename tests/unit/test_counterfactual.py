@@ -62,6 +62,21 @@ def test_a_fork_has_a_trace_of_its_own_that_verifies_and_replays(
     assert verify(run.path).sha == run.sha
 
 
+def test_where_a_persona_file_lies_is_no_part_of_a_fork(tmp_path: Path) -> None:
+    run = ran(tmp_path)
+    text = 'schema = "persona/1"\nextends = "cost"\n[identity]\nid = "thrift"\n'
+    shas = set()
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{folder}.toml").write_text(text, encoding="utf-8")
+        swap = Change("swap", 2, "cost", str(tmp_path / folder / f"{folder}.toml"))
+        found = counterfactual(run, swap, str(tmp_path / folder))
+        assert found.child.header.data["counterfactual"]["change"]["persona"] == "thrift"
+        assert replay(found.child).ok
+        shas.add(found.result.trace_sha)
+    assert len(shas) == 1
+
+
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 def test_the_steps_before_a_change_are_those_of_the_parent(tmp_path: Path, change: Change) -> None:
     run = ran(tmp_path)

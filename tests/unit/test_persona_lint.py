@@ -41,6 +41,11 @@ WARNED: dict[str, tuple[str, int, str]] = {
         8,
         "rule nothing out",
     ),
+    "address with a password": (
+        "[backend]\nkind = 'remote'\n[remote]\nurl = 'http://me:pw@h/'\n",
+        10,
+        "no run takes it: name token_env",
+    ),
     "short deadline": ("[backend]\ntimeout_s = 2.0\n", 8, "rules get 30 s or more"),
 }
 
@@ -83,6 +88,35 @@ def test_a_warning_about_what_a_parent_says_is_told_with_the_parents_line(tmp_pa
     child.write_text('schema = "persona/1"\nextends = "p"\n[identity]\nid = "c"\n', "utf-8")
     (warning,) = lint_persona(child)
     assert warning.startswith(f"{parent}:8: warning: no world measures 'speed'")
+
+
+def test_a_changed_file_under_a_shipped_id_is_warned_of(tmp_path: Path) -> None:
+    shipped = (FOLDER / "cost.toml").read_text(encoding="utf-8")
+    same, other = tmp_path / "same.toml", tmp_path / "other.toml"
+    same.write_text(shipped, encoding="utf-8")
+    other.write_text(
+        'schema = "persona/1"\nextends = "cost"\n[identity]\nid = "cost"\n[powers]\nweight = 2.0\n',
+        encoding="utf-8",
+    )
+    assert lint_persona(same) == []
+    (warning,) = lint_persona(other)
+    assert warning.startswith(f"{other}:4: warning: 'cost' is a shipped persona")
+
+
+@pytest.mark.parametrize(
+    ("remote", "words"),
+    [
+        ("", "with url or command"),
+        ('url = "http://h/"\ncommand = ["x"]\n', "one of url and command, not both"),
+    ],
+)
+def test_a_remote_seat_with_no_way_or_two_ways_to_reach_it_is_told_which(
+    remote: str, words: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(f'{HEAD}[backend]\nkind = "remote"\n[remote]\n{remote}', encoding="utf-8")
+    (fault,) = lint_persona(path)
+    assert words in fault
 
 
 @pytest.mark.parametrize(
