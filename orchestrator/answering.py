@@ -85,7 +85,7 @@ async def ask_all(
     return {request.ask.seat: answer for request, answer in zip(requests, answers, strict=True)}
 
 
-class _Quit(Exception):  # noqa: N818
+class _Quit(Exception):
     """A persona raised what would end the process: SystemExit, KeyboardInterrupt and the like.
 
     No persona may end the room; only a signal may.

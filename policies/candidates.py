@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from policies.guardrails import Gate, targets_of
 from policies.records import MAX_PROPOSALS, Candidate, Proposal
 from world.actions import NOP, Action, joint_id
-from world.model import Catalogue, Joint
+from world.catalogue import Catalogue
+from world.model import Joint
 from world.noise import channel, uniforms
 
 CATALOGUE = "catalogue"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from world.actions import Action, ActionTemplate
+from world.catalogue import Catalogue
 
 Joint = tuple[Action, ...]
 """Actions applied together in one step."""
@@ -398,50 +399,6 @@ class BatchOutcomes:
     reward: NDArray[np.float64]
     success: NDArray[np.bool_]
     done: NDArray[np.bool_]
-
-
-class Catalogue(Sequence[Action]):
-    """The finite list of actions of one moment, made lazily so that 100,000 rows cost nothing.
-
-    Args:
-        blocks: ``(kind, length, item)``: `item(i)` makes the i-th action of that kind.
-    """
-
-    __slots__ = ("_blocks", "_length")
-
-    def __init__(self, blocks: Sequence[tuple[str, int, Callable[[int], Action]]]) -> None:
-        self._blocks = tuple(blocks)
-        self._length = sum(length for _, length, _ in self._blocks)
-
-    @staticmethod
-    def of(actions: Sequence[Action]) -> Catalogue:
-        """A catalogue from actions that exist already."""
-        fixed = tuple(actions)
-        return Catalogue([("", len(fixed), fixed.__getitem__)])
-
-    @property
-    def blocks(self) -> tuple[tuple[str, int], ...]:
-        """Kind and length of each run of actions, in order; what a stratified sample needs."""
-        return tuple((kind, length) for kind, length, _ in self._blocks)
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(self._length))]
-        if index < 0:
-            index += self._length
-        for _, length, item in self._blocks:
-            if index < length:
-                return item(index)
-            index -= length
-        raise IndexError(index)
-
-    def __iter__(self) -> Iterator[Action]:
-        for _, length, item in self._blocks:
-            for position in range(length):
-                yield item(position)
 
 
 S = TypeVar("S")

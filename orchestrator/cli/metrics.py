@@ -143,7 +143,7 @@ def _say(record: Recorded, wanted: Regrets | None, summary: Summary) -> None:
     rules = ", ".join(f"{plain(name)} {n}" for name, n in sorted(summary.fallbacks.items()))
     printing.say(
         f"agreement {100 * summary.agreement_rate:.1f} %,"
-        f" by fallback {100 * summary.fallback_share:.1f} %{f' ({rules})' if rules else ''},"
+        f" by the no-deal rule {100 * summary.fallback_share:.1f} %{f' ({rules})' if rules else ''},"
         f" rounds {summary.rounds.mean or 0:.3g} on average"
     )
     if summary.vetoed or summary.off_table:

@@ -232,12 +232,15 @@ def _grid(
     def role_of(name: str) -> str:
         return str(load_persona(name, settings.personas).identity.role)
 
+    sets: list[dict[str, str]] = []
+    for part in ";".join(personas or [""]).split(";"):
+        chosen = persona_set(part, role_of)
+        if chosen not in sets:  # The same episodes twice are no more evidence than once.
+            sets.append(chosen)
     grid = Grid(
         names_of(scenarios or ()) or (settings.scenario,),
         names_of(protocols or ()) or (settings.protocol,),
-        tuple(
-            persona_set(part, role_of) for value in personas or [""] for part in value.split(";")
-        ),
+        tuple(sets),
         seeds_of(seeds) if seeds is not None else (settings.seed,),
     )
     for name in grid.scenarios:

@@ -64,18 +64,19 @@ def replay(
 def counterfactual(
     run: Run,
     swap: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(metavar="ROLE=PERSONA", help="Another persona (name or path) at a seat."),
     ] = None,
     protocol: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Another protocol decides.")
+        list[str] | None, typer.Option(metavar="NAME", help="Another protocol decides.")
     ] = None,
     ballot: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(metavar="STEP:ROLE=ACTION", help="At one step a seat wants one option most."),
     ] = None,
     drop: Annotated[
-        str | None, typer.Option(metavar="ROLE", help="A seat stays empty: no proposal, no ballot.")
+        list[str] | None,
+        typer.Option(metavar="ROLE", help="A seat stays empty: no proposal, no ballot."),
     ] = None,
     from_: From = None,
     store: options.Store = None,
@@ -89,27 +90,30 @@ def counterfactual(
     """
     from orchestrator.study.change import Change, parse_ballot, parse_swap
 
+    # Lists, so that a second change is refused instead of taking the place of the first.
     named = {"--swap": swap, "--protocol": protocol, "--ballot": ballot, "--drop": drop}
-    given = [name for name, value in named.items() if value is not None]
+    given = [(name, value) for name, values in named.items() for value in values or ()]
     if len(given) != 1:
+        names = " and ".join(name for name, _ in given)
         raise ConfigError(
-            f"{' and '.join(given)} are given" if given else "nothing is changed",
+            f"{names} are given" if given else "nothing is changed",
             "a counterfactual changes one thing, so that the difference has one cause",
-            f"Give one of {', '.join(named)}",
+            f"Give one of {', '.join(named)}, once",
         )
     step = _step(from_)
-    if ballot is not None:
+    [(name, value)] = given
+    if name == "--ballot":
         if from_ is not None:
             raise ConfigError(
                 "--from does not go with --ballot", "the ballot names its step", "Leave --from out"
             )
-        change = parse_ballot(ballot)
-    elif swap is not None:
-        change = parse_swap(swap, step)
-    elif protocol is not None:
-        change = Change("protocol", step, "", protocol)
+        change = parse_ballot(value)
+    elif name == "--swap":
+        change = parse_swap(value, step)
+    elif name == "--protocol":
+        change = Change("protocol", step, "", value)
     else:
-        change = Change("drop", step, str(drop))
+        change = Change("drop", step, value)
     return _fork(_recorded(run, out), change, store, out, (full, as_json))
 
 

@@ -340,7 +340,7 @@ def measures(account: Account) -> Html:
     rows = [(row[0].replace("_", " "), *row[1:]) for row in found[1:]]
     general = tag(
         "p",
-        f"agreement {100 * summary.agreement_rate:.1f} %, by fallback"
+        f"agreement {100 * summary.agreement_rate:.1f} %, by the no-deal rule"
         f" {100 * summary.fallback_share:.1f} %, rounds {number(summary.rounds.mean)} on average;"
         f" {even_words(account)}",
         css="note",

@@ -106,6 +106,7 @@ def test_a_diff_of_a_run_and_its_counterfactual_names_the_protocol(place: Path) 
         (("--protocol", "borda", "--from", "6"), 2, "step 6 was never decided"),
         (("--protocol", "borda", "--from", "x"), 2, "it is a step, 1 or more"),
         (("--protocol", "borda", "--drop", "cost"), 2, "changes one thing"),
+        (("--drop", "cost", "--drop", "janitor"), 2, "--drop and --drop are given"),
         ((), 2, "nothing is changed"),
     ],
 )

@@ -53,9 +53,7 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
     return kept | variables
 
 
-def warroom(
-    *arguments: str, cwd: Path, limit_s: float = _TIMEOUT_S, **variables: str
-) -> Done:
+def warroom(*arguments: str, cwd: Path, limit_s: float = _TIMEOUT_S, **variables: str) -> Done:
     """Run the program to its end.
 
     Args:

@@ -20,9 +20,9 @@ from policies.records import (
 )
 from tests.support.stub_world import StubState, StubWorld, stub_scenario
 from world.actions import Action, ActionTemplate
+from world.catalogue import Catalogue
 from world.model import (
     Belief,
-    Catalogue,
     Continuation,
     History,
     Joint,

@@ -13,7 +13,8 @@ from policies.records import Reply
 from tests.support.asks import request_of, stub_request
 from tests.support.stub_world import StubWorld, stub_scenario
 from world.actions import Action
-from world.model import Catalogue, Observation
+from world.catalogue import Catalogue
+from world.model import Observation
 
 
 def spoken(name: str, overrides: tuple[str, ...] = ()) -> list[str]:

@@ -15,7 +15,8 @@ import numpy as np
 from agents.backends.llm.quoting import brief, quoted
 from policies.records import Request
 from world.actions import Action, ActionTemplate, ParamSpec
-from world.model import Catalogue, Inventory, Observation
+from world.catalogue import Catalogue
+from world.model import Inventory, Observation
 
 _WHOLE = 48
 """A catalogue of this size is listed whole."""

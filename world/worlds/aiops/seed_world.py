@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from world import noise
 from world.actions import Action
+from world.catalogue import Catalogue
 from world.errors import InadmissibleActionError
 from world.model import (
     ActionOutcome,
     BatchOutcomes,
     Belief,
-    Catalogue,
     Continuation,
     Delta,
     Encoded,

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from world.actions import NOP, Action, ActionTemplate
+from world.catalogue import Catalogue
 from world.errors import InadmissibleActionError
 from world.model import (
     ActionOutcome,
     BatchOutcomes,
     Belief,
-    Catalogue,
     Continuation,
     Delta,
     Encoded,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from world.actions import Action, ParamSpec, ParamValue
-from world.model import Catalogue
+from world.catalogue import Catalogue
 from world.worlds.cloud import aims, menu, rules
 from world.worlds.cloud.rules import TEXTS, Refusal
 from world.worlds.cloud.settings import Settings

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from world.actions import Action
+from world.catalogue import Catalogue
 from world.errors import InadmissibleActionError
 from world.model import (
     BatchOutcomes,
     Belief,
-    Catalogue,
     Continuation,
     Delta,
     Encoded,

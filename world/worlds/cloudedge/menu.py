@@ -12,7 +12,7 @@ import difflib
 from typing import Final, Literal
 
 from world.actions import Action, ActionTemplate, ParamSpec
-from world.model import Catalogue
+from world.catalogue import Catalogue
 from world.worlds.cloudedge.rules import (
     EFFECTS,
     FULL_RESPONSE_SERVERS,

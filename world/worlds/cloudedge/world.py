@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from world.actions import Action
+from world.catalogue import Catalogue
 from world.errors import ConfigError, InadmissibleActionError
 from world.model import (
     ActionOutcome,
     BatchOutcomes,
     Belief,
-    Catalogue,
     Continuation,
     Delta,
     Encoded,

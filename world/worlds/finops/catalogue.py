@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from world.actions import NOP, Action
-from world.model import Catalogue, Inventory
+from world.catalogue import Catalogue
+from world.model import Inventory
 from world.worlds.finops import rules
 from world.worlds.finops.tables import other_rungs, size_table
 

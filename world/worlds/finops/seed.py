@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from world.actions import Action
+from world.catalogue import Catalogue
 from world.errors import InadmissibleActionError, ScenarioError
 from world.graders.finops import SEED_SUCCESS, grade_seed, seed_score
 from world.graders.scorecard import GradedStep, Scorecard
@@ -24,7 +25,6 @@ from world.model import (
     ActionOutcome,
     BatchOutcomes,
     Belief,
-    Catalogue,
     Continuation,
     Delta,
     Encoded,

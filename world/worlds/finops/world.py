@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from world.actions import Action
+from world.catalogue import Catalogue
 from world.errors import InadmissibleActionError
 from world.graders.finops import grade_native
 from world.graders.scorecard import GradedStep, Scorecard
@@ -21,7 +22,6 @@ from world.model import (
     ActionOutcome,
     BatchOutcomes,
     Belief,
-    Catalogue,
     Continuation,
     Delta,
     Encoded,
