@@ -140,10 +140,11 @@ def _say(record: Recorded, wanted: Regrets | None, summary: Summary) -> None:
         f" seed {plain(header.data.get('seed'))}, {plain(header.protocol)},"
         f" {summary.decisions} decisions"
     )
-    rules = ", ".join(f"{plain(name)} {n}" for name, n in sorted(summary.fallbacks.items()))
+    named = ", ".join(f"{plain(name)} {n}" for name, n in sorted(summary.no_deal_rules.items()))
+    rules = f" ({named})" if named else ""
     printing.say(
         f"agreement {100 * summary.agreement_rate:.1f} %,"
-        f" by the no-deal rule {100 * summary.fallback_share:.1f} %{f' ({rules})' if rules else ''},"
+        f" by the no-deal rule {100 * summary.no_deal_share:.1f} %{rules},"
         f" rounds {summary.rounds.mean or 0:.3g} on average"
     )
     if summary.vetoed or summary.off_table:

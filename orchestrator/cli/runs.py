@@ -41,14 +41,12 @@ def list_runs(out: options.Out = None, as_json: options.Json = False) -> int:
     return 0
 
 
-def clean(
-    store: options.Store = None, out: options.Out = None, as_json: options.Json = False
-) -> int:
-    """Remove finished episodes from the store. The files of the runs stay."""
+def clean(store: options.Store = None, as_json: options.Json = False) -> int:
+    """Remove every finished episode from the store, whatever folder its files are in; they stay."""
     from orchestrator.settings import load_settings
     from world.store.open import open_store
 
-    resolved = load_settings(options.given(store=store, out=out))
+    resolved = load_settings(options.given(store=store))
     opened = open_store(resolved.store, resolved.store_settings())
     try:
         closed = [stored for stored in opened.episodes() if stored.status != "open"]

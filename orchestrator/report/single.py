@@ -341,7 +341,7 @@ def measures(account: Account) -> Html:
     general = tag(
         "p",
         f"agreement {100 * summary.agreement_rate:.1f} %, by the no-deal rule"
-        f" {100 * summary.fallback_share:.1f} %, rounds {number(summary.rounds.mean)} on average;"
+        f" {100 * summary.no_deal_share:.1f} %, rounds {number(summary.rounds.mean)} on average;"
         f" {even_words(account)}",
         css="note",
     )

@@ -7,11 +7,11 @@ the same one. All text of others goes through `printable`, and no span is ever p
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from orchestrator.trace.filling import filled
 from orchestrator.trace.filters import Filters
 from orchestrator.trace.ids import decoded_in, shown_id
 from orchestrator.trace.reader import read
@@ -576,13 +576,8 @@ class _Teller:
     def _wrap(self, text: str, width: int, whole: bool = False) -> list[str]:
         """At most `_WRAPPED_LINES` lines, unless all is wanted."""
         if self.full or whole:
-            return textwrap.wrap(printable(text), width)
-        return textwrap.wrap(
-            printable(text, _WRAPPED_LINES * width),
-            width,
-            max_lines=_WRAPPED_LINES,
-            placeholder="…",
-        )
+            return filled(printable(text), width)
+        return filled(printable(text, _WRAPPED_LINES * width), width, _WRAPPED_LINES)
 
 
 def _gravity(why: str) -> int:

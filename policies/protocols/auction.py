@@ -31,7 +31,7 @@ class VCG:
     has left and the rule runs again; the decision then says `not truthful`, and which candidate
     would have won.
     Ties: values within 1e-9 after rounding to 9 significant digits; then the higher weighted
-    sum of utilities; then the smaller id.
+    sum of utilities; then the fewer actions; then the smaller id.
     No deal: never while one seat votes.
     Properties: Pareto efficient and, within one step, truthful (no seat gains, payment counted,
     by stating other utilities) while credits last; not across steps, where saving credits may
@@ -50,7 +50,8 @@ class VCG:
         f"the others lose by that, from {CREDITS_PER_STEP:g} credits (its own units of utility) "
         "per step of the horizon. Who cannot pay has its stated range scaled to what is left, "
         "and the decision says not truthful. Ties: within 1e-9, then the higher weighted sum, "
-        "then the smaller id. No deal: never while one seat votes. Source: Vickrey (1961); "
+        "then fewer actions, then the smaller id. No deal: never while one seat votes. Source: "
+        "Vickrey (1961); "
         "Clarke (1971), Public Choice 11; Groves (1973), Econometrica 41."
     )
     max_rounds = 0

@@ -22,11 +22,11 @@ class Nash:
     first the most seats that gain, then the highest Σ w·ln G over those that gain (maximum Nash
     welfare; the product is defined although some gains are 0).
     Ties: values within 1e-9 after rounding to 9 significant digits; then the higher weighted
-    sum of utilities; then the smaller id.
+    sum of utilities; then the fewer actions; then the smaller id.
     No deal: no such candidate; then the room's no-deal rule decides and says so.
     Properties: individually rational; Pareto efficient among individually rational candidates;
-    independent of each seat's scale and origin; not monotone (Kalai & Smorodinsky 1975); the
-    bargaining set is often empty when seats oppose each other.
+    independent of each seat's scale and origin where every seat gains; not monotone (Kalai &
+    Smorodinsky 1975); the bargaining set is often empty when seats oppose each other.
     Source: Nash, "The bargaining problem", Econometrica 18 (1950); Kaneko & Nakamura, "The Nash
     social welfare function", Econometrica 47 (1979); Caragiannis et al., "The unreasonable
     fairness of maximum Nash welfare", ACM TEAC 7 (2019).
@@ -37,7 +37,8 @@ class Nash:
     description = (
         "Among candidates that leave no seat below its disagreement value: the most seats with "
         "a gain, then the highest sum of weight × ln(gain). Ties: within 1e-9, then the higher "
-        "weighted sum of utilities, then the smaller id. No deal when no candidate is that good: "
+        "weighted sum of utilities, then fewer actions, then the smaller id. No deal when no "
+        "candidate is that good: "
         "the room's no-deal rule decides. "
         "Source: Nash (1950), Econometrica 18; Caragiannis et al. (2019), ACM TEAC 7."
     )
@@ -60,7 +61,7 @@ class KalaiSmorodinsky:
     (the discrete form: equal shares seldom exist among a few candidates). The score is the
     smallest share.
     Ties: share vectors equal within 1e-9 at every level; then the higher weighted sum of
-    utilities; then the smaller id.
+    utilities; then fewer actions, then the smaller id.
     No deal: no such candidate; then the room's no-deal rule decides and says so.
     Properties: individually rational; Pareto efficient; anonymous; independent of each seat's
     scale and origin; monotone while the ideals stay the same; what is irrational to somebody
@@ -76,7 +77,8 @@ class KalaiSmorodinsky:
         "Among candidates that leave no seat below its disagreement value: each seat's gain as a "
         "share of the highest gain that it could have there; the highest smallest share wins, "
         "then the second smallest, and so on. Ties: within 1e-9, then the higher weighted sum of "
-        "utilities, then the smaller id. No deal when no candidate is that good: the room's "
+        "utilities, then fewer actions, then the smaller id. No deal when no candidate is that "
+        "good: the room's "
         "no-deal rule decides. "
         "Source: Kalai & Smorodinsky (1975), Econometrica 43; Imai (1983), Econometrica 51."
     )

@@ -35,7 +35,8 @@ class IncidentCommander:
     rather have had of the shortlist; `overridden_from` is what the weighted sum would have chosen
     without a commander.
     Ties: values within 1e-9 after rounding to 9 significant digits; then the higher weighted
-    sum of utilities; then the smaller id. Shortlist: higher weighted sum, then smaller id.
+    sum of utilities; then the fewer actions; then the smaller id. Shortlist: higher weighted sum,
+    then smaller id.
     No deal: never while one seat votes. A command is no agreement and is recorded as none.
     Properties: quick; a commander with a weight above 0 never takes what another candidate
     dominates; not anonymous: one seat is a single point of failure.
@@ -50,7 +51,8 @@ class IncidentCommander:
         f"without such a majority, the commander takes what it values most of the {SHORTLIST} "
         "candidates with the highest weighted sums, and the others' objections are named. The "
         "commander is the seat with that power, else the one with the highest weight. Ties: within "
-        " 1e-9, then the higher weighted sum, then the smaller id. No deal: never while "
+        " 1e-9, then the higher weighted sum, then fewer actions, then the smaller id. No "
+        "deal: never while "
         "one seat votes. Source: Bigley & Roberts (2001), Academy of Management Journal 44."
     )
     max_rounds = 0

@@ -2,8 +2,9 @@
 
 1. Infeasible and vetoed candidates are out before anything is counted, and recorded.
 2. Ties: the tie set is every value within 1e-9 of the best, after rounding to 9 significant
-   digits; then the higher weighted sum of utilities; then the smaller id. Sums run in seat
-   order. The order of a dict or of a list never decides.
+   digits; then the higher weighted sum of utilities; then the fewer actions now (what helps
+   nobody is not done); then the smaller id. Sums run in seat order. The order of a dict or of
+   a list never decides.
 3. No deal: the room's rule decides (doing nothing where the world has it, or another protocol).
 4. Everything vetoed: doing nothing; where the world cannot, the candidate with the fewest
    weighted vetoes, then the higher weighted sum, then the smaller id.
@@ -149,8 +150,15 @@ def break_tie(context: Context, tied: Sequence[int]) -> tuple[int, tuple[str, ..
         return tied[0], ()
     sums = weighted_sums(context)
     candidates = context.candidates
-    winner = min(tied, key=lambda place: (-sums[place], candidates[place].id))
+    winner = min(
+        tied, key=lambda place: (-sums[place], effort(candidates[place]), candidates[place].id)
+    )
     return winner, tuple(sorted(candidates[place].id for place in tied))
+
+
+def effort(candidate: Candidate) -> int:
+    """Actions that a candidate takes now; doing nothing is none."""
+    return sum(action.kind != NOP for action in candidate.now)
 
 
 def leximin(values: NDArray[np.float64], running: NDArray[np.bool_]) -> NDArray[np.bool_]:

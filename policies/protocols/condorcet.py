@@ -17,7 +17,8 @@ class Copeland:
     the other (utilities more than 1e-9 apart). Weights enter the margins; seats that abstain or
     weigh 0 have no say. Only the order of each seat's utilities counts.
     Rule: points over all others, 1 for a positive margin and ½ for none; the most points win.
-    Ties: the common rule (higher weighted sum of utilities, then smaller id); ties are frequent
+    Ties: the common rule (higher weighted sum of utilities, then fewer actions, then smaller id);
+    ties are frequent
     with few seats.
     No deal: never while one seat votes.
     Properties: elects the Condorcet winner and never the Condorcet loser; the winner is in the
@@ -31,7 +32,8 @@ class Copeland:
     description = (
         "Each candidate meets every other one to one; the seats' weights decide. A victory is 1 "
         "point, a draw ½; the most points win. Ties: within 1e-9, then the higher weighted sum "
-        "of utilities, then the smaller id. No deal: never while one seat votes. "
+        "of utilities, then fewer actions, then the smaller id. No deal: never while one seat "
+        "votes. "
         "Source: Copeland (1951); Saari & Merlin (1996), Economic Theory 8."
     )
     max_rounds = 0
@@ -50,7 +52,7 @@ class Schulze:
     a wins when its strongest path to every other is at least as strong as the path back. The
     score is how many others a candidate holds its own against.
     Ties: several winners are common with few seats (margins are often equal); then the common
-    rule: higher weighted sum of utilities, then smaller id.
+    rule: higher weighted sum of utilities, then fewer actions, then smaller id.
     No deal: never while one seat votes.
     Properties: elects the Condorcet winner and never the Condorcet loser; in the Smith set;
     Pareto efficient; monotone; independent of clones (up to the tie rule); not strategy-proof.
@@ -64,7 +66,8 @@ class Schulze:
     description = (
         "Candidates meet one to one by weighted margins. A chain of victories is as strong as its "
         "smallest margin; a candidate wins when no other has a stronger chain to it than it has "
-        "back. Ties: the higher weighted sum of utilities, then the smaller id. No deal: never "
+        "back. Ties: the higher weighted sum of utilities, then fewer actions, then the "
+        "smaller id. No deal: never "
         "while one seat votes. Source: Schulze (2011), Social Choice and Welfare 36."
     )
     max_rounds = 0
@@ -99,7 +102,7 @@ class RankedPairs:
         "Candidates meet one to one by weighted margins; victories are locked in from the largest "
         "margin down, except where one would close a circle; whoever nobody is above wins. Ties "
         "between margins and between winners: the higher weighted sum of utilities, then the "
-        "smaller id. No deal: never while one seat votes. "
+        "fewer actions, then the smaller id. No deal: never while one seat votes. "
         "Source: Tideman (1987), Social Choice and Welfare 4; Zavist & Tideman (1989)."
     )
     max_rounds = 0

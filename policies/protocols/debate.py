@@ -31,7 +31,7 @@ class Debate:
     anything, or after three ballots. The last ballots are counted by weighted score, each on
     its seat's own range of utilities; ids without a score take their projected rank.
     Ties: those of the vote, then the higher weighted sum of projected utilities, then the
-    smaller id.
+    fewer actions, then the smaller id.
     No deal: never; a seat that states no ballot is counted with its projected utilities.
     Properties: what seats state counts, so exaggeration may pay; seats may give way to the
     majority for its own sake (the first ballots are kept, so that this can be measured).
@@ -46,7 +46,7 @@ class Debate:
         "Seats score all candidates 0-10 in secret, then see the others' scores without names "
         "and may change theirs, until nobody does or after three ballots; weighted score counts "
         "the last ones. Ties: those of the vote, then the higher weighted sum of projected "
-        "utilities, then the smaller id. No deal: never. "
+        "utilities, then fewer actions, then the smaller id. No deal: never. "
         "Source: Du et al. (2023), arXiv 2305.14325; Choi et al. (2025), arXiv 2510.07517."
     )
     worlds: tuple[str, ...] = ()

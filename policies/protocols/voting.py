@@ -21,7 +21,7 @@ class Plurality:
     Inputs: each seat's highest utility among the admissible candidates. A vote counts the
     seat's weight. A seat that is indifferent between favourites votes by the tie rule below.
     Ties: values within 1e-9 after rounding to 9 significant digits; then the higher weighted
-    sum of utilities; then the smaller id.
+    sum of utilities; then the fewer actions; then the smaller id.
     No deal: never while one seat votes.
     Properties: the winner is some voter's favourite, hence Pareto efficient when favourites are
     unique; monotone; vote splitting between similar candidates (clones) can elect what most
@@ -35,7 +35,8 @@ class Plurality:
     description = (
         "Each seat votes, with its weight, for the candidate it values most; the most votes win. "
         "Ties (between favourites and between candidates): within 1e-9, then the higher weighted "
-        "sum of utilities, then the smaller id. No deal: never while one seat votes. "
+        "sum of utilities, then fewer actions, then the smaller id. No deal: never while one "
+        "seat votes. "
         "Source: Brams & Fishburn (2002), Handbook of Social Choice and Welfare 1."
     )
     max_rounds = 0
@@ -66,7 +67,7 @@ class Borda:
     Inputs: the order of each seat's utilities among the admissible candidates (level when at
     most 1e-9 apart). A seat's points count its weight; seats that abstain or weigh 0 give none.
     Ties: values within 1e-9 after rounding to 9 significant digits; then the higher weighted
-    sum of utilities; then the smaller id.
+    sum of utilities; then the fewer actions; then the smaller id.
     No deal: never while one seat votes.
     Properties: Pareto efficient; monotone; never elects the Condorcet loser, may miss the
     Condorcet winner; **not** independent of clones: many near-copies of a favourite (composites
@@ -80,7 +81,8 @@ class Borda:
     description = (
         "Each seat gives a candidate one point, times the seat's weight, for every other that it "
         "values less, and half a point for one that it values the same; the most points win. "
-        "Ties: within 1e-9, then the higher weighted sum of utilities, then the smaller id. "
+        "Ties: within 1e-9, then the higher weighted sum of utilities, then fewer actions, "
+        "then the smaller id. "
         "No deal: never while one seat votes. Near-copies of a favourite lift it (clones). "
         "Source: Borda (1781); Young (1974), Journal of Economic Theory 9."
     )
@@ -99,7 +101,7 @@ class Approval:
     disagreement value d. A seat approves a candidate when U ≥ max(d, mean), up to 1e-9. An
     approval counts the seat's weight; seats that abstain or weigh 0 give none.
     Ties: values within 1e-9 after rounding to 9 significant digits; then the higher weighted
-    sum of utilities; then the smaller id. Ties are frequent.
+    sum of utilities; then the fewer actions; then the smaller id. Ties are frequent.
     No deal: no seat approves anything, because all is worse to all than no deal.
     Properties: monotone; what wins is not dominated (whatever dominates it has as many approvals
     and a higher weighted sum, which the tie rule prefers); the tie rule decides often; the bar
@@ -114,7 +116,8 @@ class Approval:
         "A seat approves every candidate whose utility reaches both its mean over the admissible "
         "candidates and its disagreement value; the most approvals, times the seats' weights, "
         "win. Ties (frequent): within 1e-9, then the higher weighted sum of utilities, then the "
-        "smaller id. No deal when nobody approves anything: the room's no-deal rule decides. "
+        "fewer actions, then the smaller id. No deal when nobody approves anything: the room's "
+        "no-deal rule decides. "
         "Source: Brams & Fishburn (1978), American Political Science Review 72."
     )
     max_rounds = 0

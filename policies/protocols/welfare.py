@@ -14,7 +14,8 @@ class WeightedScore:
     """Weighted utilitarian welfare: the highest weighted sum of utilities wins.
 
     Inputs: every seat's utility of every candidate, and the seats' weights.
-    Ties: values within 1e-9 after rounding to 9 significant digits; then the smaller id (the
+    Ties: values within 1e-9 after rounding to 9 significant digits; then fewer actions, then the
+    smaller id (the
     higher weighted sum is the score itself).
     No deal: never; some admissible candidate always has the highest sum.
     Properties: Pareto efficient; anonymous up to weights; monotone; not strategy-proof
@@ -28,7 +29,7 @@ class WeightedScore:
     title = "Weighted score: the highest weighted sum of utilities"
     description = (
         "Adds up weight × utility over the seats, in seat order; the highest sum wins. "
-        "Ties: within 1e-9, then the smaller id. No deal: never. "
+        "Ties: within 1e-9, then fewer actions, then the smaller id. No deal: never. "
         "Source: Harsanyi (1955), Journal of Political Economy 63."
     )
     max_rounds = 0
@@ -49,7 +50,7 @@ class Leximin:
     Rule: the highest smallest gain; among equals (within 1e-9) the highest second smallest …
     The score is the smallest gain.
     Ties: gain vectors equal at every level; then the higher weighted sum of utilities; then the
-    smaller id.
+    fewer actions, then the smaller id.
     No deal: never; where all is below some seat's disagreement, the least bad for it wins.
     Properties: Pareto efficient (up to 1e-9 of a gain); anonymous; independent of each seat's
     scale and origin; monotone while the seat's best and worst stay the same (its range is its
@@ -64,7 +65,8 @@ class Leximin:
     description = (
         "Gains over no deal on each seat's own 0-1 scale; the candidate whose smallest gain is "
         "highest wins, then the second smallest, and so on. Ties: within 1e-9 at every level, "
-        "then the higher weighted sum of utilities, then the smaller id. No deal: never. "
+        "then the higher weighted sum of utilities, then fewer actions, then the smaller id. "
+        "No deal: never. "
         "Source: Rawls (1971); Sen (1970); Kalai (1977), Econometrica 45."
     )
     max_rounds = 0

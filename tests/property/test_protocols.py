@@ -84,7 +84,14 @@ def winner(table: Context, scores: Sequence[float], running: Sequence[int]) -> s
     top = max(nine(scores[place]) for place in running)
     tied = [place for place in running if nine(scores[place]) >= top - 1e-9]
     highest = max(sums(table)[place] for place in tied)
-    return min(table.candidates[place].id for place in tied if sums(table)[place] == highest)
+    tied = [place for place in tied if sums(table)[place] == highest]
+    fewest = min(taken(table, place) for place in tied)
+    return min(table.candidates[place].id for place in tied if taken(table, place) == fewest)
+
+
+def taken(table: Context, place: int) -> int:
+    """Actions that a candidate takes now."""
+    return sum(action.kind != "nop" for action in table.candidates[place].now)
 
 
 def standing(table: Context) -> list[int]:

@@ -267,6 +267,29 @@ def test_a_breach_is_contained_by_isolation_and_evidence_survives_a_snapshot():
     assert outcomes[0].violations == ()
 
 
+def test_suspicion_falls_only_on_what_an_examination_can_clear():
+    world, state = clouds.opened(clouds.calm("hard"), 1)
+    state = _run(world, state, *[_act("detect", "")] * 40, idle=0)
+    fallen = np.flatnonzero(state.columns["suspicion"][0] >= 0.5)
+    assert len(fallen) > 3  # false alarms, every one
+    for row in fallen.tolist():
+        name = world.observe(state).inventory.ids[row]
+        assert world.check(world.observe(state), Action.of("evaluate", name)) is None
+
+
+def test_what_is_gone_is_no_open_incident():
+    world, state = _calm()
+    row = next(
+        at
+        for at in range(state.settings.tiers, state.settings.rows)
+        if state.columns["kind"][0, at] == names.COMPUTE
+    )
+    suspect = clouds.changed(state, "suspicion", row, 0.9)
+    assert any("is suspicious" in line for line in world.observe(suspect).incidents)
+    gone = clouds.changed(suspect, "state", row, names.TERMINATED)
+    assert not world.observe(gone).incidents
+
+
 def test_terminating_a_breached_machine_first_loses_the_evidence_and_is_harm():
     world, state, row, name = _breach()
     state = clouds.changed(state, "suspicion", row, 0.9)

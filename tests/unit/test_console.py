@@ -369,7 +369,8 @@ def test_a_hint_is_typed_as_the_program_was_started(written: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "program", [".venv/bin/python run_warroom.py", "python3 run_warroom.py", "python run_warroom.py"]
+    "program",
+    [".venv/bin/python run_warroom.py", "python3 run_warroom.py", "python run_warroom.py"],
 )
 def test_a_hint_in_the_words_of_this_program_stays_as_it_is(program: str) -> None:
     code = (
@@ -378,7 +379,11 @@ def test_a_hint_in_the_words_of_this_program_stays_as_it_is(program: str) -> Non
         "print(typeable(f'Help: {sys.argv[1]} replay --help'))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, program], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code, program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     assert done.stdout == f"Help: {program} replay --help\n"
 

@@ -179,14 +179,14 @@ def test_offers_and_answers_become_one_curve_a_seat() -> None:
     assert two.fit is None  # one bid before the deadline
 
 
-def test_the_summary_counts_moves_rounds_agreements_and_fallbacks() -> None:
+def test_the_summary_counts_moves_rounds_agreements_and_no_deals() -> None:
     summary = Summary(("one", "two"))
     summary.add(row_of(talked()))
     decided = {"chosen": "b", "agreement": False, "no_deal": "weighted_score", "rounds": 1}
     summary.add(row_of(record("b", decision=decided)))
     found = summary.document()
-    assert (found["agreement_rate"], found["fallback_share"]) == (0.5, 0.5)
-    assert found["fallbacks"] == {"weighted_score": 1}
+    assert (found["agreement_rate"], found["no_deal_share"]) == (0.5, 0.5)
+    assert found["no_deal_rules"] == {"weighted_score": 1}
     assert found["rounds"] == {"mean": 2.0, "min": 1.0, "max": 3.0, "n": 2}
     assert found["seats"]["one"]["moves"] == {"concession": 1}
     assert found["seats"]["one"]["concession"]["mean"] == pytest.approx(4 / 9, abs=1e-8)

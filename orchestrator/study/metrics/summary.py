@@ -115,7 +115,7 @@ class Summary:
         self.off_table = 0
         self.vetoed = 0
         self.rounds = Tally()
-        self.fallbacks: dict[str, int] = {}
+        self.no_deal_rules: dict[str, int] = {}
         self.measures = {name: Tally() for name in MEASURES}
         self.regret: dict[str, Tally] = {}
         self.seats = {seat: SeatTally() for seat in seats}
@@ -126,7 +126,7 @@ class Summary:
         self.agreements += row.agreement
         self.rounds.add(float(row.rounds))
         if row.no_deal:
-            self.fallbacks[row.no_deal] = self.fallbacks.get(row.no_deal, 0) + 1
+            self.no_deal_rules[row.no_deal] = self.no_deal_rules.get(row.no_deal, 0) + 1
         self.off_table += row.chosen_vetoed is None
         self.vetoed += row.chosen_vetoed is True
         for name, tally in self.measures.items():
@@ -144,9 +144,9 @@ class Summary:
                     self.seats[seat].cost = added(self.seats[seat].cost, used)
 
     @property
-    def fallback_share(self) -> float:
+    def no_deal_share(self) -> float:
         """Share of decisions that the room's no-deal rule took."""
-        return sum(self.fallbacks.values()) / self.decisions if self.decisions else 0.0
+        return sum(self.no_deal_rules.values()) / self.decisions if self.decisions else 0.0
 
     @property
     def agreement_rate(self) -> float:
@@ -168,8 +168,8 @@ class Summary:
         found: dict[str, Any] = {
             "decisions": self.decisions,
             "agreement_rate": significant(self.agreement_rate),
-            "fallback_share": significant(self.fallback_share),
-            "fallbacks": dict(sorted(self.fallbacks.items())),
+            "no_deal_share": significant(self.no_deal_share),
+            "no_deal_rules": dict(sorted(self.no_deal_rules.items())),
             "rounds": self.rounds.document(),
             "chosen_vetoed": self.vetoed,
             "not_on_the_table": self.off_table,

@@ -64,7 +64,11 @@ def cause_of(state: State) -> Array:
 
 
 def detect(after: State, sheet: Sheet) -> None:
-    """Anomalies of all services, and of machines that behave oddly."""
+    """Anomalies of all services, and of machines that behave oddly.
+
+    Only what can be examined falls under suspicion: `evaluate` could never clear a volume or an
+    address of a false alarm.
+    """
     settings, columns = after.settings, after.columns
     wrong = troubled(after)[sheet.world]
     u = _draws(after, sheet, _DETECT, np.arange(settings.s, dtype=np.uint32)[None, :])[0]
@@ -73,7 +77,9 @@ def detect(after: State, sheet: Sheet) -> None:
     rows = np.arange(settings.tiers, settings.rows, dtype=np.uint32)
     v = _draws(after, sheet, _ROWS, rows[None, :])[0]
     odd = columns["h.compromised"][sheet.world][:, settings.tiers :] > 0
-    seen = v < np.where(odd, HIT, 0.005)
+    machine = np.isin(columns["kind"][sheet.world][:, settings.tiers :], names.EXAMINED_KINDS)
+    machine &= columns["state"][sheet.world][:, settings.tiers :] != names.TERMINATED
+    seen = machine & (v < np.where(odd, HIT, 0.005))
     suspicion = after.own("suspicion")
     block = suspicion[sheet.world, settings.tiers :]
     suspicion[sheet.world, settings.tiers :] = np.where(seen, np.maximum(block, 0.5), block)

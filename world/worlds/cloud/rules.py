@@ -459,7 +459,7 @@ def _autoscale(sheet: Sheet, verdict: _Verdict) -> None:
 
 def _evaluate(sheet: Sheet, verdict: _Verdict) -> None:
     tier = (sheet.target >= sheet.settings.pools) & (sheet.target < sheet.settings.queues)
-    machine = np.isin(sheet.row("kind"), (names.COMPUTE, names.GPU, names.DB))
+    machine = np.isin(sheet.row("kind"), names.EXAMINED_KINDS)
     extra = sheet.target >= sheet.settings.tiers
     verdict.deny(~(tier | (machine & extra)), Refusal.WRONG_KIND)
 

@@ -11,6 +11,8 @@ KINDS = (
 )  # fmt: skip
 """What a resource is."""
 COMPUTE, DB, CACHE, LB, NAT, IP, VOLUME, SNAPSHOT, BUCKET, GPU = range(len(KINDS))
+EXAMINED_KINDS = (COMPUTE, GPU, DB)
+"""Kinds that can be compromised, fall under suspicion and be examined."""
 
 STATES = ("running", "stopped", "terminated", "detached", "isolated", "empty")
 """``empty`` is a place in a region that a service may move to; nothing runs or costs there."""

@@ -290,7 +290,8 @@ def _incidents(inventory: CloudInventory) -> tuple[str, ...]:
         step = int(public["s.alert_step"][0, at])
         if step >= 0 and inventory.step - step < ALERT_LASTS_STEPS:
             lines.append(f"alert since step {step}: {name} misbehaves")
-    suspicious = np.flatnonzero(public["suspicion"][0] >= 0.5)
+    there = public["state"][0] != names.TERMINATED
+    suspicious = np.flatnonzero((public["suspicion"][0] >= 0.5) & there)
     lines += metadata_outages(inventory).values()
     lines += [
         f"{inventory.ids[row]} is suspicious ({public['suspicion'][0, row]:.2f})"
