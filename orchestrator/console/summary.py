@@ -16,6 +16,7 @@ from orchestrator.console.watcher import INTERRUPTED, WAITING
 from orchestrator.spec import EpisodeResult
 
 _MOST_VIOLATIONS = 5
+_MOST_BASELINES = 5
 
 
 def summary(
@@ -102,8 +103,11 @@ def _scores(result: EpisodeResult) -> list[str]:
 def _beside(baselines: Mapping[str, Any], digits: int) -> str:
     if not baselines:
         return ""
+    ranked = sorted(baselines.items(), key=lambda each: (each[1], each[0]))
+    if len(ranked) > _MOST_BASELINES:
+        # The best of them are the yardstick; the scorecard has them all.
+        ranked = [ranked[0], *ranked[1 - _MOST_BASELINES :]]
     texts = [
-        f"{plain(name, 40).replace('_', ' ')} {decimals(value, digits)}"
-        for name, value in sorted(baselines.items(), key=lambda each: (each[1], each[0]))
+        f"{plain(name, 40).replace('_', ' ')} {decimals(value, digits)}" for name, value in ranked
     ]
     return f"   ({' · '.join(texts)})"

@@ -85,8 +85,15 @@ def _highest_sum(context: Context, admissible: NDArray[np.bool_]) -> Verdict:
         others[winner] = False
         text = f"highest weighted score {sums[winner]:.4g}"
         if others.any():
-            second = int(np.argmax(np.where(others, sums, -np.inf)))
+            # Level options are taken in order of id, so that the words hang on no order either.
+            below = np.flatnonzero(others)
+            second = min(below.tolist(), key=lambda at: (-sums[at], context.candidates[at].id))
             lead = sums[winner] - sums[second]
+            if lead <= TIE:
+                level = int((sums[below] >= sums[winner] - TIE).sum())
+                return (
+                    f"{text}, level with {level} other{'' if level == 1 else 's'}; none does less"
+                )
             text += f", {lead:.3g} ahead of {context.candidates[second].id}"
         return text
 

@@ -311,5 +311,7 @@ def _note(harms: int, complete: bool, certificate: Certificate | None) -> str:
     if not complete:
         notes.append("the episode was stopped: savings and incidents are not known")
     elif certificate is None:
-        notes.append("no certificate ships for this seed and horizon: it is compared with a joint share of 1")
+        notes.append(
+            "no certificate ships for this seed and horizon: it is compared with a joint share of 1"
+        )
     return "; ".join(notes)
