@@ -1,6 +1,5 @@
 # Needs python3 with venv, and make. Everything else goes into .venv, from requirements.lock.
 PYTHON ?= python3
-PYTEST_ARGS ?= -n 2 --dist loadfile
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready

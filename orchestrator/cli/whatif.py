@@ -208,6 +208,8 @@ def _noise(found: Counterfactual) -> str:
             f"streams diverge at step {found.streams_diverge_at}: this world has one sequential "
             "generator; play cloudedge/* or aiops/* for the same storm"
         )
+    if found.sequential:
+        return "the same: both have drawn equally often from the world's one sequential generator"
     return "the same: a function of seed, step and entity, whatever anybody did"
 
 

@@ -1,4 +1,4 @@
-"""Which seats were decisive: would the protocol have chosen otherwise without their ballot?
+"""Which seats were pivotal: would the protocol have chosen otherwise without their ballot?
 
 The trace holds every candidate, ballot and veto, so that a protocol of one round can be asked
 again, with nothing simulated. A decision counts only where asking again with everybody gives what
@@ -113,8 +113,8 @@ def influence_shares(
         moved: As `pivotality` counts.
     """
     of = moved.decisions
-    decisive = [moved.changed.get(seat, 0) / of if of else None for seat in account.seats]
-    shares = [("decisive: without it, another choice", decisive)]
+    pivotal = [moved.changed.get(seat, 0) / of if of else None for seat in account.seats]
+    shares = [("pivotal: without it, another choice", pivotal)]
     for place, title in enumerate(("its favourite was chosen", "one of its proposals was chosen")):
         counts = [liked[seat] for seat in account.seats]
         shares.append((title, [c[place] / c[2] if c[2] else None for c in counts]))

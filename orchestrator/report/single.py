@@ -315,7 +315,7 @@ def influence(account: Account) -> Html:
         )
         for seat in seats
     ]
-    titles = ("seat", "decisive", "favourite chosen", "own proposal chosen")
+    titles = ("seat", "pivotal", "favourite chosen", "own proposal chosen")
     return section("Influence", drawn, folded("Numbers", table(titles, rows, "Influence")))
 
 
@@ -323,11 +323,11 @@ def _influence_words(account: Account, moved: Pivotality) -> str:
     words = f"Shares of decisions, {even_words(account)}. "
     if moved.decisions:
         words += (
-            "Decisive: the protocol, asked again on the same options and ballots without this"
+            "Pivotal: the protocol, asked again on the same options and ballots without this"
             f" seat, chooses something else ({moved.decisions:,} decisions)."
         )
     else:
-        words += f"Decisive is not known: {moved.why_not}."
+        words += f"Pivotal is not known: {moved.why_not}."
     return words + " The Shapley values need the world itself: run_warroom.py influence RUN."
 
 

@@ -63,6 +63,7 @@ class Counterfactual:
         streams_diverge_at: In a world with one sequential generator: the first step after which
             the two runs have drawn another number of words, so that their storms differ; 0 where
             they never have, or where noise cannot shift.
+        sequential: Whether the world has one sequential generator.
     """
 
     parent: Recorded
@@ -74,6 +75,7 @@ class Counterfactual:
     forks: tuple[Fork, ...]
     shifts: tuple[Shift, ...]
     streams_diverge_at: int = 0
+    sequential: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The document of ``counterfactual --json``."""
@@ -210,6 +212,7 @@ def _forked(
         forks=tuple(forks(run.steps, child.steps)),
         shifts=tuple(shifts(run.steps, child.steps)),
         streams_diverge_at=words.diverge_at,
+        sequential=words.sequential,
     )
 
 
@@ -269,22 +272,23 @@ class _Words:
     """How far a sequential generator has been read, in parent and child.
 
     Attributes:
+        sequential: Whether the world has such a generator; without one nothing is kept.
         diverge_at: First step after which they differ; 0 while they do not.
     """
 
     def __init__(self, room: Room) -> None:
-        self._sequential = room.world.limits.noise == "sequential"
+        self.sequential = room.world.limits.noise == "sequential"
         self._parent: dict[int, int] = {}
         self.diverge_at = 0
 
     def keep(self, step: int, state: Any) -> None:
         """Note where the parent's generator stands."""
-        if self._sequential:
+        if self.sequential:
             self._parent[step] = words_drawn(state)
 
     def compare(self, step: int, state: Any) -> None:
         """Hold the child's against it."""
-        if self._sequential and not self.diverge_at:
+        if self.sequential and not self.diverge_at:
             then = self._parent.get(step)
             if then is not None and then != words_drawn(state):
                 self.diverge_at = step

@@ -268,6 +268,19 @@ def test_a_target_that_nothing_measures_or_that_cannot_hold_is_refused(field, va
         clouds.opened(bad, 1)
 
 
+def test_resources_of_its_own_are_refused_and_not_ignored():
+    bad = dataclasses.replace(clouds.scenario("easy"), resources={"id": ("a",)})
+    with pytest.raises(ScenarioError, match="it gives resources"):
+        clouds.opened(bad, 1)
+
+
+@pytest.mark.parametrize("name", ["cloud/easy", "cloudedge/hard", "finops/right_sizing"])
+def test_a_mask_of_something_that_is_not_measured_is_refused(name):
+    bad = dataclasses.replace(load_scenario(name), masks={"cost": ("latency",)})
+    with pytest.raises(ScenarioError, match=r"masks\.cost names 'latency'"):
+        make_world(bad)
+
+
 @pytest.mark.parametrize("seeds", [[], [-1], [2**63]])
 def test_seeds_that_cannot_be_used_are_refused(seeds):
     world, _ = clouds.opened(clouds.scenario("easy"), 1)

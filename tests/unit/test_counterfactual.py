@@ -185,7 +185,7 @@ def _words(run: Recorded) -> list[int]:
 def test_a_sequential_world_says_from_which_step_its_storms_differ(tmp_path: Path) -> None:
     run = ran(tmp_path, scenario="cloudedge/seed-open/hard", steps=16)
     same = counterfactual(run, Change("live", 1, "cost"), str(tmp_path))
-    assert same.streams_diverge_at == 0
+    assert (same.streams_diverge_at, same.sequential) == (0, True)
     found = counterfactual(run, CHANGES["protocol"], str(tmp_path))
     pairs = zip(_words(run), _words(found.child), strict=True)
     assert found.streams_diverge_at == next(n for n, (a, b) in enumerate(pairs, 1) if a != b)
@@ -194,7 +194,7 @@ def test_a_sequential_world_says_from_which_step_its_storms_differ(tmp_path: Pat
 
 def test_a_world_with_counter_based_noise_never_has_streams_that_diverge(tmp_path: Path) -> None:
     found = counterfactual(ran(tmp_path), CHANGES["swap"], str(tmp_path))
-    assert found.streams_diverge_at == 0
+    assert (found.streams_diverge_at, found.sequential) == (0, False)
     assert found.as_json()["same_noise"] is True
 
 

@@ -94,6 +94,14 @@ def test_what_is_unknown_in_the_bill_is_unknown_in_the_world(tmp_path: Path) -> 
     assert scenario.params["unknown_tag_fraction"] == pytest.approx(0.25)
 
 
+def test_a_bill_that_says_nothing_is_taken_at_the_worlds_most_and_that_is_told(
+    tmp_path: Path,
+) -> None:
+    report, scenario = imported(tmp_path, *machines(100, 4.0))
+    assert scenario.params["unknown_essential_fraction"] == 0.9
+    assert any("the world takes 0.9" in text for text in report.warnings)
+
+
 def test_a_bill_outside_what_can_be_calibrated_gives_only_its_proportions(tmp_path: Path) -> None:
     report, scenario = imported(tmp_path, *machines(10, 1.0))
     assert scenario.params["start"] == load_scenario("cloud/medium").params["start"]

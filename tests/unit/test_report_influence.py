@@ -1,4 +1,4 @@
-"""Decisive seats, found by asking a protocol again over a recorded table."""
+"""Pivotal seats, found by asking a protocol again over a recorded table."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def one_step(path: Path, chosen: str = "scale_up", **header: Any) -> Path:
     return write_trace(path, batches())
 
 
-def test_the_seat_without_whom_the_sum_tips_is_decisive_and_no_other(tmp_path: Path) -> None:
+def test_the_seat_without_whom_the_sum_tips_is_pivotal_and_no_other(tmp_path: Path) -> None:
     account = gather(one_step(tmp_path / "t.jsonl"))
     found = pivotality(account)
     assert found.decisions == 1
@@ -96,7 +96,7 @@ def test_a_protocol_that_a_trace_cannot_answer_is_said_to_be_one(
     assert (found.decisions, dict(found.changed)) == (0, {})
     assert word in found.why_not
     shares = dict(influence_shares(account, favourites(account), found))
-    assert shares["decisive: without it, another choice"] == [None] * 4
+    assert shares["pivotal: without it, another choice"] == [None] * 4
 
 
 def test_favourites_and_proposals_that_were_chosen_are_counted(tmp_path: Path) -> None:

@@ -143,6 +143,12 @@ def notes(report: Mapping[str, Any], resources: int) -> list[str]:
             "how much of the bill is idle is not known (too few resources have metrics): the "
             "base's share is kept",
         ),
+        (
+            max(report["unknown_essential_fraction"], report["unknown_tag_fraction"])
+            > _MOST_UNKNOWN,
+            f"more than {_MOST_UNKNOWN:.0%} of the resources say nothing on whether they are "
+            f"essential, or on whose they are: the world takes {_MOST_UNKNOWN:g}",
+        ),
         (True, "demand, latency, services and incidents are the base's: a bill does not know them"),
     )
     return [text for holds, text in counted if holds]

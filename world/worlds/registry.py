@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from world.errors import UnknownNameError
+from world.errors import ScenarioError, UnknownNameError
 from world.model import Scenario, World
 
 
@@ -51,6 +51,7 @@ def make_world(scenario: Scenario) -> World[Any]:
 
     Raises:
         UnknownNameError: The scenario names a world that does not exist.
+        ScenarioError: It contradicts itself, or masks a metric that this world does not measure.
     """
     entry = _MAKERS.get(scenario.world)
     if entry is None:
@@ -59,4 +60,18 @@ def make_world(scenario: Scenario) -> World[Any]:
             "there is no such world",
             f"Worlds: {', '.join(_MAKERS)}",
         )
-    return entry[1](scenario)
+    world = entry[1](scenario)
+    _check_masks(scenario, [metric.name for metric in world.metrics])
+    return world
+
+
+def _check_masks(scenario: Scenario, metrics: Sequence[str]) -> None:
+    """A misspelt mask would hide nothing, and nobody would notice."""
+    for seat, names in scenario.masks.items():
+        for name in names:
+            if name not in metrics:
+                raise ScenarioError(
+                    f"scenario {scenario.name!r}: masks.{seat} names {name!r}",
+                    "this world has no such metric",
+                    f"Metrics: {', '.join(metrics)}",
+                )

@@ -183,6 +183,13 @@ class Settings:
             params = Params.model_validate_json(json.dumps(dict(scenario.params)), strict=True)
         except ValidationError as error:
             raise _misfit(scenario, error) from error
+        if scenario.resources:
+            raise _fault(
+                scenario,
+                "it gives resources",
+                "a cloud world generates its own from params.rows and the seed",
+                "Leave them out, or play them in the finops world",
+            )
         unknown = [name for name in params.services if name not in CATALOGUE]
         if unknown:
             raise _fault(
