@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.cli import options, printing
+from orchestrator.console.commands import command
 from orchestrator.console.text import plain
-from orchestrator.version import PROGRAM
 from world.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -198,8 +198,8 @@ def _tell_fork(found: Counterfactual, full: bool) -> None:
     _tell_metrics(found)
     printing.say()
     printing.talk(f"trace:  {plain(found.child.path)}")
-    paths = f"{plain(found.parent.path)} {plain(found.child.path)}"
-    printing.talk(f"next:   {PROGRAM} trace diff {paths}")
+    paths = (str(found.parent.path), str(found.child.path))
+    printing.talk(f"next:   {command('trace', 'diff', *paths)}")
 
 
 def _noise(found: Counterfactual) -> str:

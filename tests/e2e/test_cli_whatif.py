@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,14 @@ def test_a_counterfactual_that_was_stopped_is_not_resumed(place: Path) -> None:
     done = warroom("run", "--resume", run, cwd=place)
     assert done.status == 2
     assert "is a counterfactual that was stopped" in done.err
+
+
+def test_the_next_command_can_be_typed_where_a_folder_has_a_space(tmp_path: Path) -> None:
+    words = ("--scenario", "cloudedge/easy", "--steps", "2", "--store", "inprocess")
+    where = ("--out", "two words")
+    assert warroom("run", *words, *where, "--log", "quiet", cwd=tmp_path).status == 0
+    done = warroom(
+        "counterfactual", "last", "--drop", "cost", "--store", "inprocess", *where, cwd=tmp_path
+    )
+    (told,) = (line for line in done.err.splitlines() if line.startswith("next:"))
+    assert all((tmp_path / path).is_file() for path in shlex.split(told)[-2:])

@@ -28,6 +28,7 @@ from tests.support.clouds import (
     truth,
     variant,
 )
+from tests.support.field_reports import extras, having, idle, removal_of, view_of
 from world import noise
 from world.actions import Action
 from world.model import Joint, Observation
@@ -38,7 +39,6 @@ from world.worlds.cloud.cost import row_costs, unit_prices
 from world.worlds.cloud.solve import ready
 from world.worlds.cloud.state import NOW, Measured, State
 from world.worlds.cloud.tables import RESERVED_FACTOR, SPOT_FACTOR
-from world.worlds.cloud.view import CloudInventory
 from world.worlds.cloud.world import CloudWorld
 
 SEEDS = (201, 202, 203, 204, 205, 206)
@@ -47,57 +47,12 @@ REMOVALS = ("terminate", "stop", "detach")
 MARKED = (*REMOVALS, "mark")
 
 
-def view_of(seen: Observation) -> CloudInventory:
-    assert isinstance(seen.inventory, CloudInventory)
-    return seen.inventory
-
-
-def extras(state: State, *kinds: int, live: bool = True) -> list[int]:
-    """Rows outside the tiers, of some kinds or of any."""
-    kind, condition = state.columns["kind"][0], state.columns["state"][0]
-    return [
-        row
-        for row in range(state.settings.tiers, state.settings.rows)
-        if (not kinds or kind[row] in kinds) and (not live or condition[row] != names.TERMINATED)
-    ]
-
-
-def idle(state: State, row: int) -> State:
-    """The row as plain waste: old, unused, known, needed by nobody, in nobody's hands."""
-    for name, value in (
-        ("age_hours", 5000.0), ("idle_hours", 2000.0), ("essential", names.NO), ("protected", 0),
-        ("managed_by", 0), ("needed_by", -1), ("tag_status", 0), ("h.essential", 0),
-        ("h.objects", 0), ("suspicion", 0.0), ("h.archetype", 0), ("marked_at_step", -1),
-    ):  # fmt: skip
-        state = changed(state, name, row, value)
-    return state
-
-
-def having(state: State, kind: int, count: int) -> State:
-    """The state with at least so many live rows of a kind; others become of it where it lacks."""
-    there = len(extras(state, kind))
-    spare = [row for row in extras(state) if state.columns["kind"][0, row] != kind]
-    for row in spare[: max(count - there, 0)]:
-        state = changed(idle(state, row), "kind", row, kind)
-        state = changed(changed(state, "attached_to", row, -1), "state", row, names.RUNNING)
-    assert len(extras(state, kind)) >= count
-    return state
-
-
 def refused(world: CloudWorld, state: State, action: Action) -> str:
     """Why an action is refused, by the dry run; execution must agree."""
     reason = world.check(world.observe(state), action)
     _, (outcome,) = steps(world, state, (action,))
     assert (reason is None) == (outcome.actions[0].status not in {"refused", "already_gone"})
     return reason or ""
-
-
-def removal_of(state: State, row: int) -> str:
-    """A way of removing that the kind of the row knows."""
-    kind = int(state.columns["kind"][0, row])
-    machine = kind in (names.COMPUTE, names.DB, names.GPU)
-    running = state.columns["state"][0, row] == names.RUNNING
-    return "stop" if machine and running else "terminate"
 
 
 def proposed(world: CloudWorld, state: State, seat: str) -> list[Joint]:
