@@ -94,9 +94,7 @@ class Session:
     graded: list[GradedStep] = field(default_factory=list)
     paid: dict[str, float] = field(default_factory=dict)
     usage: dict[str, Usage] = field(default_factory=dict)
-    positions: deque[tuple[Position, ...]] = field(
-        default_factory=lambda: deque(maxlen=STEPS_KEPT)
-    )
+    positions: deque[tuple[Position, ...]] = field(default_factory=lambda: deque(maxlen=STEPS_KEPT))
     fallbacks: dict[str, tuple[int, str]] = field(default_factory=dict)
     stop_reason: str = ""
     retouch: Callable[[int, Context], Context] | None = None

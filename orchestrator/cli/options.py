@@ -52,9 +52,7 @@ LookaheadSteps = Annotated[
 ]
 Samples = Annotated[
     str | None,
-    typer.Option(
-        metavar="K", help="Belief samples; 0 is mean noise. [default: the scenario's]"
-    ),
+    typer.Option(metavar="K", help="Belief samples; 0 is mean noise. [default: the scenario's]"),
 ]
 PlanSteps = Annotated[
     str | None,

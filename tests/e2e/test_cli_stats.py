@@ -72,7 +72,8 @@ def test_a_tournament_is_kept_and_its_arms_are_compared(tmp_path: Path) -> None:
 @with_scipy
 def test_text_of_others_stays_text_and_a_storm_that_shifts_is_not_paired(tmp_path: Path) -> None:
     rows = [row(seed, seed / 9, protocol=name) for name in ("a", HOSTILE) for seed in range(3)]
-    lines = [each.model_dump_json() for each in (*rows, failed(3, "\x1b[2J" + HOSTILE, protocol="a"))]
+    broken = failed(3, "\x1b[2J" + HOSTILE, protocol="a")
+    lines = [each.model_dump_json() for each in (*rows, broken)]
     kept = write_rows(tmp_path / "kept", *lines)
     told = warroom("stats", "kept", "--html", "t.html", cwd=tmp_path)
     assert told.status == 0, told.err

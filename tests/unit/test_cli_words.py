@@ -103,5 +103,5 @@ def test_every_run_option_is_a_setting_and_its_help_tells_the_default() -> None:
         if option in of_one_call:
             continue
         default = Settings.model_fields[option.replace("-", "_")].default
-        if default not in (None, {}, ()):
+        if default not in (None, "", {}, ()):
             assert f"[default: {default}]" in parameter.help

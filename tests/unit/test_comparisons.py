@@ -45,9 +45,7 @@ def test_two_protocols_are_compared_by_the_mean_of_the_differences_of_their_seed
     assert found.seeds_needed is not None
 
 
-def test_arms_that_differ_in_one_factor_are_compared_and_scenarios_only_when_alone() -> (
-    None
-):
+def test_arms_that_differ_in_one_factor_are_compared_and_scenarios_only_when_alone() -> None:
     rows = [
         each
         for scenario in ("s", "t")
