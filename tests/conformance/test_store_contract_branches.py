@@ -278,6 +278,17 @@ def test_an_open_or_leased_episode_is_never_given_an_end(store: WorldStore, epis
         store.attach(episode)
 
 
+def test_a_renewal_that_comes_after_the_close_holds_nothing(
+    store: WorldStore, episode: str
+) -> None:
+    lease = created(store, episode)
+    store.close(lease, 0, "close", "horizon", b"")
+    assert store.lease(episode, "0", lease.holder) is not None
+    store.retain(episode, 0)
+    with pytest.raises(EpisodeMissingError):
+        store.attach(episode)
+
+
 def test_a_removed_episode_leaves_no_key_and_its_id_is_free(backend: Backend, episode: str) -> None:
     store = backend.store
     lease = created(store, episode)

@@ -159,6 +159,8 @@ class WorldStore(Protocol):
     def lease(self, episode: str, branch: str, holder: str, ttl_s: float = 3.0) -> Lease | None:
         """Take or renew the lease. The same holder keeps its fence; a new holder gets a higher one.
 
+        A closed branch has nothing to drive, so that there it keeps nobody from anything.
+
         Returns:
             None while somebody else holds it. A holder of this host that is known to have died
             (its `leases.Holder` file is free) does not hold it any more.

@@ -227,7 +227,11 @@ local function wr_lease(keys, args)
     fence = text(tonumber(fence) + 1)
     redis.call('HSET', w, 'fence', fence, 'holder', holder)
   end
-  redis.call('SET', lease, holder, 'PX', args[2])
+  -- Where everything is done there is nothing to drive: a renewal that comes after the close must
+  -- not keep the episode from being given its end.
+  if held[3] == 'open' then
+    redis.call('SET', lease, holder, 'PX', args[2])
+  end
   return {1, fence, held[4]}
 end
 

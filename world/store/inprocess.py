@@ -196,7 +196,8 @@ class InProcessStore:
                     return None
                 held.holder = holder
                 held.fence += 1
-            held.holder_until_s = now_s + ttl_s
+            if held.status == OPEN:  # a closed branch has nothing to drive
+                held.holder_until_s = now_s + ttl_s
             return Lease(episode, branch, holder, held.fence, ttl_s)
 
     def release(self, lease: Lease) -> None:
