@@ -22,6 +22,7 @@ from agents.validate import cleaned_text
 _CHUNK = 65_536
 _GRACE_S = 2.0
 _KEPT_ERRORS = 20
+_LAST_WORDS_S = 2.0
 
 
 class StdioLink:
@@ -41,6 +42,7 @@ class StdioLink:
         self._process: subprocess.Popen[bytes] | None = None
         self._pending = b""
         self._errors: deque[bytes] = deque(maxlen=_KEPT_ERRORS)
+        self._listener: threading.Thread | None = None
         self._turn = threading.Lock()
         self._closed = False
         self.owed = 0
@@ -120,9 +122,10 @@ class StdioLink:
             for stream in (self._process.stdin, self._process.stdout):
                 if stream is not None:
                     os.set_blocking(stream.fileno(), False)
-            threading.Thread(
+            self._listener = threading.Thread(
                 target=self._listen, args=(self._process,), daemon=True, name="remote-stderr"
-            ).start()
+            )
+            self._listener.start()
         return self._process
 
     def _listen(self, process: subprocess.Popen[bytes]) -> None:
@@ -185,6 +188,8 @@ class StdioLink:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.5)
         status = process.poll()
+        if status is not None and self._listener is not None:
+            self._listener.join(_LAST_WORDS_S)  # a child of it may hold the pipe open for longer
         ended = "it closed its output" if status is None else f"it ended with status {status}"
         last = next((line for line in reversed(self._errors) if line.strip()), b"")
         said = " ".join(cleaned_text(last.decode("utf-8", "replace"), 120).split())

@@ -40,7 +40,7 @@ def check_one_line(done: Done, status: int, *words: str) -> None:
         (("--protocol", "mediator"), 2, "Seat one: --persona mediator=mediator"),
         (("--human", "cots"), 2, "there is no such seat"),
         (("--model=x", "--base-url", "y"), 2, "must start with http"),
-        (("personas", "show", "cost", "--rendered"), 2, "later version"),
+        (("personas", "show", "cots", "--rendered"), 2, "Did you mean cost"),
         (("scenarios", "certify", "x", "--seeds", "0:2"), 2, "no scenario 'x'"),
         (("counterfactual", "last", "--swap", "cost=x"), 2, "no last run"),
         (("counterfactual", "last"), 2, "nothing is changed"),
@@ -94,7 +94,7 @@ def test_a_faulty_config_file_or_variable_is_named(tmp_path: Path) -> None:
     check_one_line(
         warroom(cwd=tmp_path, WARROOM_DRIVER="raph"), 2, "WARROOM_DRIVER is 'raph'", "graph"
     )
-    check_one_line(warroom(cwd=tmp_path, WARROOM_HUMAN="cost"), 2, "later version")
+    check_one_line(warroom(cwd=tmp_path, WARROOM_HUMAN="cots"), 2, "there is no such seat")
 
 
 def test_the_variables_of_runs_own_options_mean_what_the_options_mean(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ ROW = st.fixed_dictionaries(
         "ResourceId": st.sampled_from(["i-1", "i-2", "NULL", "", "x\ny"]),
         "ChargeCategory": st.sampled_from(["Usage", "usage", "Credit", "Tax", "", "Purchase"]),
         "ChargePeriodStart": st.sampled_from(
-            ["2026-06-01", "NULL", "1/2/2026", "2026-06-01T05:00Z"]
+            ["2026-06-01", "NULL", "2026-13-01", "2026-06-01T05:00Z"]
         ),
         "ChargePeriodEnd": st.sampled_from(["2026-06-02", "2026-06-01", ""]),
         "Tags": ANY_TEXT,

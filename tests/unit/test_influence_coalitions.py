@@ -233,7 +233,7 @@ def test_bad_runs_are_told_one_by_one_and_the_rest_is_looked_at(tmp_path: Path) 
     assert [one.name for one in found.seen] == [good.run]
     told = {failure.what: failure.error.line() for failure in found.failures}
     assert list(told) == ["nope", other.run, again.run, edited.run]
-    assert "another protocol than run" in told[other.run]
+    assert f"differs from run {good.run} in its protocol" in told[other.run]
     assert "has the seed of run" in told[again.run]
     assert "line" in told[edited.run]
 
