@@ -46,14 +46,18 @@ def test_a_real_interrupt_while_a_persona_speaks_still_interrupts(how: dict[str,
         signal.raise_signal(signal.SIGINT)
         return Reply()
 
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    with pytest.raises(KeyboardInterrupt):
-        play(
-            with_personas(
-                stub_room(driver="loop", horizon=3), {"cost": Voice("cost", answer, **how)}
+    # A suite that was started in the background inherits an ignored SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            play(
+                with_personas(
+                    stub_room(driver="loop", horizon=3), {"cost": Voice("cost", answer, **how)}
+                )
             )
-        )
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_persona_may_speak_in_a_thread_that_is_not_the_main_one() -> None:
